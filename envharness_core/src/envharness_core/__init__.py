@@ -1,0 +1,141 @@
+"""EnvHarness: frozen agent benchmarks under stackable plug-in layers.
+
+Importing this loads nothing; each name is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envharness_core.api import campaign, rollout, stack
+    from envharness_core.component import Component, NoConfig
+    from envharness_core.data import (
+        Action,
+        Blocked,
+        Capabilities,
+        EnvState,
+        Observation,
+        ResetResponse,
+        StepResponse,
+        TaskSummary,
+        Verdict,
+    )
+    from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence
+    from envharness_core.env import Bridge, Env
+    from envharness_core.episode import Episode, EpisodeSpec, Limits, Record
+    from envharness_core.executor import Executor
+    from envharness_core.hookspecs import hookimpl
+    from envharness_core.layer import Layer
+    from envharness_core.layers.rules import Rules
+    from envharness_core.objective import Decision, Judgement, Objective
+    from envharness_core.outcome import Outcome
+    from envharness_core.plugins import Plugins
+    from envharness_core.policy import Policy, Reply
+    from envharness_core.spec import ComponentSpec
+    from envharness_core.stacks import Stack
+    from envharness_core.tools import Tool
+    from envharness_core.trajectory import Trajectory
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Action": "data",
+    "Attempt": "designer",
+    "Blocked": "data",
+    "Bridge": "env",
+    "Candidate": "designer",
+    "Capabilities": "data",
+    "Component": "component",
+    "ComponentSpec": "spec",
+    "Decision": "objective",
+    "Designer": "designer",
+    "Diagnosis": "designer",
+    "Env": "env",
+    "EnvState": "data",
+    "Episode": "episode",
+    "EpisodeSpec": "episode",
+    "Evidence": "designer",
+    "Executor": "executor",
+    "Judgement": "objective",
+    "Layer": "layer",
+    "Limits": "episode",
+    "NoConfig": "component",
+    "Objective": "objective",
+    "Observation": "data",
+    "Outcome": "outcome",
+    "Plugins": "plugins",
+    "Policy": "policy",
+    "Record": "episode",
+    "Reply": "policy",
+    "ResetResponse": "data",
+    "Rules": "layers.rules",
+    "Stack": "stacks",
+    "StepResponse": "data",
+    "TaskSummary": "data",
+    "Tool": "tools",
+    "Trajectory": "trajectory",
+    "Verdict": "data",
+    "campaign": "api",
+    "hookimpl": "hookspecs",
+    "rollout": "api",
+    "stack": "api",
+}
+
+__all__ = [
+    "Action",
+    "Attempt",
+    "Blocked",
+    "Bridge",
+    "Candidate",
+    "Capabilities",
+    "Component",
+    "ComponentSpec",
+    "Decision",
+    "Designer",
+    "Diagnosis",
+    "Env",
+    "EnvState",
+    "Episode",
+    "EpisodeSpec",
+    "Evidence",
+    "Executor",
+    "Judgement",
+    "Layer",
+    "Limits",
+    "NoConfig",
+    "Objective",
+    "Observation",
+    "Outcome",
+    "Plugins",
+    "Policy",
+    "Record",
+    "Reply",
+    "ResetResponse",
+    "Rules",
+    "Stack",
+    "StepResponse",
+    "TaskSummary",
+    "Tool",
+    "Trajectory",
+    "Verdict",
+    "__version__",
+    "campaign",
+    "hookimpl",
+    "rollout",
+    "stack",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

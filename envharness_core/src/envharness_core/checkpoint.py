@@ -1,0 +1,103 @@
+"""Checkpoints: a stack as a JSON file, written atomically; loading one never runs code that it holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, cast
+
+from envharness_core.converter import structure
+from envharness_core.errors import CheckpointError, ConfigError
+from envharness_core.jsondata import Json, JsonObject, copy_object
+from envharness_core.plugins import Plugins
+from envharness_core.spec import ComponentSpec
+from envharness_core.stacks import Stack, build_stack
+
+SCHEMA_VERSION = 2
+
+
+def save(stack: Stack, metadata: JsonObject | None = None) -> JsonObject:
+    """Return a stack's checkpoint.
+
+    The shape is ``{"schema_version": 2, "env": {"type", "config", "state"}, "layers": [{"type", "config", "state"}],
+    "guard": {"phase"}, "metadata"}``, with types as ``plugin/component`` and a link's second leg nested in its state.
+
+    Raises:
+        CheckpointError: the bridge's states are valid at an episode's start only, and this isn't one.
+    """
+    return {
+        "schema_version": SCHEMA_VERSION,
+        **stack.chain.save(),
+        "guard": stack.save_state(),
+        "metadata": copy_object(metadata or {}, "metadata"),
+    }
+
+
+def load(plugins: Plugins, checkpoint: JsonObject) -> Stack:
+    """Build the stack that a checkpoint describes, in the state that it was saved in.
+
+    Raises:
+        CheckpointError: it is damaged, or from a newer version.
+        ConfigError: it names a component that isn't installed.
+    """
+    version = checkpoint.get("schema_version")
+    if version != SCHEMA_VERSION:
+        newer = isinstance(version, int) and version > SCHEMA_VERSION
+        advice = "upgrade envharness-core" if newer else "it isn't a checkpoint that this version reads"
+        raise CheckpointError(f"schema_version: expected {SCHEMA_VERSION}, got {version!r}; {advice}")
+    layers = checkpoint.get("layers")
+    if not isinstance(layers, list):
+        raise CheckpointError("layers: expected a list")
+    specs = [_spec(entry, f"layers[{index}]") for index, entry in enumerate(layers)]
+    stack = build_stack(plugins, _spec(checkpoint.get("env"), "env"), specs)
+    try:
+        stack.chain.load(checkpoint)
+        stack.load_state(cast("JsonObject", checkpoint.get("guard") or {}))
+    except CheckpointError:
+        stack.close()
+        raise
+    except Exception as error:
+        stack.close()
+        raise CheckpointError(f"the checkpoint is damaged: {type(error).__name__}: {error}") from error
+    return stack
+
+
+def write(path: Path, checkpoint: JsonObject) -> None:
+    """Write a checkpoint to a file: the old file or the new one, never half of one."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(checkpoint, file, ensure_ascii=False, allow_nan=False)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read(path: Path) -> JsonObject:
+    """Read a checkpoint from a file; runs nothing.
+
+    Raises:
+        CheckpointError: there is no such file, or it isn't a JSON object.
+    """
+    try:
+        data: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    if not isinstance(data, dict):
+        raise CheckpointError(f"{path}: expected a JSON object, got {type(data).__name__}")
+    return copy_object(data)
+
+
+def _spec(entry: Json, where: str) -> ComponentSpec:
+    if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
+        raise CheckpointError(f"{where}: expected an object with a type")
+    config: Json = entry.get("config") or {}
+    try:
+        return structure({"use": entry["type"], **cast("JsonObject", config)}, ComponentSpec, where)
+    except (ConfigError, TypeError) as error:
+        raise CheckpointError(f"{where}: {error}") from error

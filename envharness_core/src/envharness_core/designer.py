@@ -1,0 +1,148 @@
+"""Designers: read how a policy plays, and write the layers that change how hard its tasks are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from attrs import Factory, field, frozen
+
+from envharness_core.data import TaskSummary
+from envharness_core.episode import Episode, Limits
+from envharness_core.jsondata import JsonObject
+from envharness_core.objective import Decision, Direction, Judgement
+from envharness_core.spec import ComponentSpec, layers_digest
+from envharness_core.tools import Tool
+from envharness_core.trajectory import Trajectory
+
+
+@frozen
+class Candidate:
+    """Layers that are proposed together and judged as a whole, innermost first."""
+
+    layers: tuple[ComponentSpec, ...]
+    rationale: str = ""
+
+    @property
+    def key(self) -> str:
+        """The content hash of the layers."""
+        return layers_digest(self.layers)
+
+
+@frozen
+class Diagnosis:
+    """What a designer makes of a task.
+
+    Args:
+        flaw: the weakness, in a sentence.
+        evidence: what in the rollouts shows it.
+        boundary: where the policy still succeeds.
+        headroom: how much harder or easier the task could get.
+        reliance: what the policy's successes rest on.
+        direction: which way to go.
+        notes: the designer's own, as plain data.
+    """
+
+    flaw: str
+    evidence: str
+    direction: Direction
+    boundary: str = ""
+    headroom: str = ""
+    reliance: str = ""
+    notes: JsonObject = Factory(dict)
+
+
+@frozen
+class Attempt:
+    """A candidate, its rollouts by stream, and what was said of it.
+
+    ``rejected`` holds why it was refused before any rollout; ``judgement`` is the gate's last word, ``decision`` the
+    strictest of all.
+    """
+
+    candidate: Candidate
+    episodes: tuple[Episode, ...] = ()
+    confirmation: tuple[Episode, ...] = ()
+    judgement: Judgement | None = None
+    decision: Decision = Decision.REJECT
+    rejected: str = ""
+
+
+@frozen
+class TaskHistory:
+    """All that was learnt about a finished task."""
+
+    task: TaskSummary
+    baseline: tuple[Episode, ...]
+    attempts: tuple[Attempt, ...]
+
+
+@frozen
+class Evidence:
+    """What a designer is shown of a task.
+
+    Args:
+        task: the task's summary.
+        instruction: the task as the agent is told it.
+        tools: what the agent can call.
+        env_state_schema: which fields a hook's ``env_state`` has.
+        layers: full name and summary of every installed layer.
+        objective: what is asked for, in words.
+        band: the success rates that are asked for, where the objective has a band.
+        limits: what an episode may take.
+        baseline: rollouts of the policy on the current stack, in rollout order.
+        demonstrations: rollouts of the demonstrator, where the campaign has one.
+        trajectory: loads an episode's trajectory.
+        earlier: finished tasks, in task order, the same however fast workers were.
+        budget: design rollouts that the task may still take.
+        seed: where the designer's randomness comes from.
+    """
+
+    task: TaskSummary
+    instruction: str
+    tools: tuple[Tool, ...]
+    env_state_schema: str
+    layers: tuple[tuple[str, str], ...]
+    objective: str
+    band: tuple[float, float] | None
+    limits: Limits
+    baseline: tuple[Episode, ...]
+    demonstrations: tuple[Episode, ...]
+    trajectory: Callable[[Episode], Trajectory] = field(eq=False, repr=False)
+    earlier: tuple[TaskHistory, ...]
+    budget: int
+    seed: int
+
+
+class Designer(ABC):
+    """Writes candidates. Keeps no state between calls: what it knows is in the evidence and the history.
+
+    The smallest one::
+
+        class AlwaysFlaky(Designer):
+            def diagnose(self, evidence):
+                return Diagnosis("never sees a fault", "all rollouts", "harden")
+
+            def propose(self, evidence, diagnosis, history):
+                rate = 0.1 * (len(history) + 1)
+                return Candidate((ComponentSpec("faults", {"rate": rate}),)) if rate < 0.6 else None
+    """
+
+    @abstractmethod
+    def diagnose(self, evidence: Evidence) -> Diagnosis:
+        """Say what limits the policy on this task, from its successes as well as its failures."""
+
+    @abstractmethod
+    def propose(
+        self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt]
+    ) -> Candidate | None:
+        """Write the next candidate, or return None to give the task up."""
+
+    def review(
+        self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt], attempt: Attempt
+    ) -> Decision:
+        """Say what to do with an attempt that the gate would accept or roll out further.
+
+        Only a stricter word than the gate's counts; by default there is none.
+        """
+        return Decision.ACCEPT

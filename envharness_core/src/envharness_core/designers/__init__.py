@@ -1,0 +1,1 @@
+"""The designers that the core ships."""

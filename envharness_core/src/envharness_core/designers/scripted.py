@@ -1,0 +1,34 @@
+"""Scripted: proposes what its config lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import field, frozen, validators
+
+from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence
+from envharness_core.spec import ComponentSpec
+
+
+@frozen
+class ScriptedConfig:
+    """The candidates to propose, in order; each is a list of layers, innermost first."""
+
+    candidates: tuple[tuple[ComponentSpec, ...], ...] = field(validator=validators.min_len(1))
+
+
+class Scripted(Designer):
+    """Proposes the same list of candidates for each task: for tests, and for layers chosen by hand."""
+
+    def __init__(self, config: ScriptedConfig) -> None:
+        self.config = config
+
+    def diagnose(self, evidence: Evidence) -> Diagnosis:
+        return Diagnosis("not looked for", "none", "harden")
+
+    def propose(
+        self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt]
+    ) -> Candidate | None:
+        if len(history) >= len(self.config.candidates):
+            return None
+        return Candidate(self.config.candidates[len(history)], "from the script")

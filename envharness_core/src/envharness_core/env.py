@@ -1,0 +1,201 @@
+"""The contract that a bridge, a layer and a whole stack honour."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Generic, Self
+
+from typing_extensions import TypeVar
+
+from envharness_core.data import (
+    Action,
+    Capabilities,
+    EnvState,
+    Observation,
+    ResetResponse,
+    StepResponse,
+    TaskSummary,
+    Verdict,
+)
+from envharness_core.errors import ConfigError, unknown
+from envharness_core.jsondata import Json, JsonObject
+from envharness_core.tools import Tool
+
+ConfigT = TypeVar("ConfigT", default=Any)
+
+
+class Env(ABC):
+    """An environment for one agent, episode after episode.
+
+    All that goes in and out is frozen data with strict JSON inside. Used as a context manager, it closes itself.
+    """
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> Capabilities:
+        """What the bridge at the bottom declares about itself."""
+
+    @abstractmethod
+    def tools(self) -> Sequence[Tool]:
+        """Return the tools that an agent may call; the same at any time of an episode."""
+
+    @abstractmethod
+    def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
+        """Start an episode; forgets everything of the one before.
+
+        Args:
+            seed: randomness only, never the choice of a task.
+            options: ``task``, the task's id; ``layer_seed`` (default: ``seed``), where layers derive theirs from.
+
+        Raises:
+            ConfigError: there is no such task.
+        """
+
+    @abstractmethod
+    def step(self, action: Action) -> StepResponse:
+        """Do one action."""
+
+    @abstractmethod
+    def observe(self) -> Observation:
+        """Return the current observation again, without advancing anything."""
+
+    @abstractmethod
+    def evaluate(self) -> Verdict:
+        """Grade the world as it stands; idempotent, and callable before the end."""
+
+    @abstractmethod
+    def get_env_state(self) -> EnvState:
+        """Return a copy of what hooks may know of the world: no gold answers, no paths, no hidden facts."""
+
+    @abstractmethod
+    def save_state(self) -> JsonObject:
+        """Return what ``load_state`` needs, as plain data."""
+
+    @abstractmethod
+    def load_state(self, state: JsonObject) -> None:
+        """Become what ``save_state`` described; on a new instance as well as on a used one."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Go on after the benchmark ended the episode; only where ``capabilities.resumable``."""
+
+    @abstractmethod
+    def notify_replay_complete(self) -> None:
+        """A replay is over: rewind budgets and guards to the start, keep the world."""
+
+    @abstractmethod
+    def step_reward(self, info: JsonObject) -> float | None:
+        """Return an optional dense signal for the step that had this info; None where there is none."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release everything; idempotent, also after errors."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Bridge(Env, Generic[ConfigT]):
+    """A benchmark's adapter: the only code that knows its runtime, and the only source of a verdict.
+
+    A stack never calls a bridge directly: a recorder around it checks calls against ``tools()``, so that ``step`` only
+    sees well-formed ones, and copies what comes back. The smallest one::
+
+        class Guess(Bridge):
+            capabilities = Capabilities(upstream="guess", version="1", snapshot="live")
+            env_state_schema = "last: int | null, the last guess"
+            splits = ("train",)
+
+            def tools(self):
+                return (Tool.of(self.guess),)
+
+            def guess(self, number: int) -> None:
+                "Guess the number."
+
+            def list_tasks(self, split, limit=None):
+                return [TaskSummary("seven", "train", "a number below ten")][:limit]
+
+            def reset(self, seed, options):
+                self.task, self.last = self.task_of(options), None
+                return ResetResponse(self.observe(), "Guess a number below ten.")
+
+            def step(self, action):
+                self.last = action.kwargs["number"]
+                return StepResponse(self.observe(), terminated=self.last == 7)
+
+            def observe(self):
+                return Observation(f"Your last guess: {self.last}", {"last": self.last})
+
+            def evaluate(self):
+                return Verdict(self.last == 7, float(self.last == 7))
+
+            def get_env_state(self):
+                return EnvState({"last": self.last})
+
+            def save_state(self):
+                return {"last": self.last}
+
+            def load_state(self, state):
+                self.last = state["last"]
+    """
+
+    capabilities: Capabilities
+    splits: tuple[str, ...]
+    """The splits that ``list_tasks`` knows."""
+    env_state_schema: str
+    """Which fields the state has, written for the author of a hook."""
+
+    def __init__(self, config: ConfigT) -> None:
+        self.config = config
+
+    @abstractmethod
+    def list_tasks(self, split: str, limit: int | None = None) -> list[TaskSummary]:
+        """Return the tasks of a split in a stable order, at most ``limit``.
+
+        Raises:
+            ConfigError: there is no such split.
+        """
+
+    def resume(self) -> None:
+        """Refuse: a bridge whose capabilities say ``resumable`` overrides this."""
+        raise NotImplementedError(f"{type(self).__name__} is not resumable")
+
+    def notify_replay_complete(self) -> None:
+        """Do nothing; a bridge with budgets or an undo overrides this."""
+
+    def step_reward(self, info: JsonObject) -> float | None:
+        """Offer no dense signal."""
+        return None
+
+    def close(self) -> None:
+        """Release nothing; a bridge that holds something overrides this."""
+
+    def task_of(self, options: Mapping[str, Json]) -> str:
+        """Return the task that reset's options name.
+
+        Raises:
+            ConfigError: they name none, or not by a string.
+        """
+        task = options.get("task")
+        if not isinstance(task, str):
+            raise ConfigError(f"options.task: expected a task id, got {task!r}")
+        return task
+
+    def check_split(self, split: str) -> None:
+        """Refuse a split that the bridge doesn't have.
+
+        Raises:
+            ConfigError: names the splits that there are.
+        """
+        if split not in self.splits:
+            raise unknown("split", split, self.splits)

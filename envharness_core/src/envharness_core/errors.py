@@ -1,0 +1,139 @@
+"""The errors of EnvHarness, by who has to act.
+
+::
+
+    EnvHarnessError
+    ├── ConfigError            the user: a config, a command line, a file
+    │   └── CheckpointError    a checkpoint or run folder that can't be used
+    ├── OrderError             the caller: a call at the wrong time
+    │   └── EpisodeOver        a step after the end
+    ├── PluginError            a plugin's author
+    │   ├── NameConflict       two distributions claim one name
+    │   ├── DataError          a value that isn't strict JSON
+    │   ├── LayerError         a layer broke the contract
+    │   │   └── RulesError     a hook of a Rules layer broke it, or raised
+    │   └── SetupError         a Setup's replay can't be done
+    ├── BridgeError            the operator: the benchmark's runtime failed
+    │   └── VerifierError      the verdict could not be had
+    └── ProviderError          the operator: a model's service failed
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class EnvHarnessError(Exception):
+    """The root of every error that EnvHarness raises on purpose."""
+
+
+class ConfigError(EnvHarnessError):
+    """Something that the user wrote names a thing that doesn't exist or isn't allowed."""
+
+
+class CheckpointError(ConfigError):
+    """A checkpoint or a run folder is damaged, foreign, or from a newer version."""
+
+
+class OrderError(EnvHarnessError):
+    """A call came at the wrong time: a step before reset, anything after close."""
+
+
+class EpisodeOver(OrderError):  # noqa: N818 - the field's own word, as in StopIteration
+    """A step came after the episode had terminated or been truncated."""
+
+
+class PluginError(EnvHarnessError):
+    """A plugin can't be loaded, or what it registered breaks the contract."""
+
+
+class NameConflict(PluginError):  # noqa: N818 - says what happened
+    """Two distributions claim the same plugin or component name."""
+
+
+class DataError(PluginError):
+    """A value that crosses the contract isn't strict JSON.
+
+    Args:
+        path: the key path of the value, such as ``data.numbers[2]``.
+        problem: what is wrong with it.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path or 'value'}: {problem}")
+        self.path = path
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[DataError], tuple[str, str]]:
+        return type(self), (self.path, self.problem)
+
+
+class LayerError(PluginError):
+    """A layer broke the contract."""
+
+
+class RulesError(LayerError):
+    """A hook of a Rules layer raised, or returned what it may not.
+
+    Args:
+        hook: ``filter_action``, ``modify_transition`` or ``filter_observation``.
+        kind: ``contract`` (a wrong type or value was returned) or ``raised``.
+        detail: what happened, written for the hook's author.
+    """
+
+    def __init__(self, hook: str, kind: str, detail: str) -> None:
+        super().__init__(f"{hook} ({kind}): {detail}")
+        self.hook = hook
+        self.kind = kind
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[type[RulesError], tuple[str, str, str]]:
+        return type(self), (self.hook, self.kind, self.detail)
+
+
+class SetupError(PluginError):
+    """An action of a Setup's replay is malformed, ends the episode, or leaves the leg.
+
+    Args:
+        index: position of the action in the replay, from 0.
+        action: how the action reads.
+        problem: what it did.
+    """
+
+    def __init__(self, index: int, action: str, problem: str) -> None:
+        super().__init__(f"setup action {index}, {action}: {problem}")
+        self.index = index
+        self.action = action
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[SetupError], tuple[int, str, str]]:
+        return type(self), (self.index, self.action, self.problem)
+
+
+class BridgeError(EnvHarnessError):
+    """The benchmark's runtime failed; says nothing about the policy."""
+
+
+class VerifierError(BridgeError):
+    """The bridge could not say how the episode went; never a score of 0."""
+
+
+class ProviderError(EnvHarnessError):
+    """A model's service failed, refused or limited a call; says nothing about the policy."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean 'x'?)"``, or an empty string where nothing is close."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def unknown(what: str, name: str, known: Iterable[str], *, where: str = "") -> ConfigError:
+    """Make the error for a name that doesn't exist: the nearest one, and all that do."""
+    names = sorted(known)
+    listed = ", ".join(names[:20]) + (f", ... ({len(names)} in all)" if len(names) > 20 else "")
+    prefix = f"{where}: " if where else ""
+    return ConfigError(
+        f"{prefix}unknown {what} {name!r}{nearest(name, names)}; known: {listed or 'none'}"
+    )

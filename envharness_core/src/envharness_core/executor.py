@@ -1,0 +1,26 @@
+"""Executors: play many episodes, in any order, somewhere."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+from envharness_core.episode import EpisodeSpec, Record
+from envharness_core.plugins import Plugins
+
+
+class Executor(ABC):
+    """Plays episodes; failures come back as data."""
+
+    @abstractmethod
+    def run(self, jobs: Iterator[EpisodeSpec | None], plugins: Plugins) -> Iterator[Record]:
+        """Play jobs and yield their records in any order.
+
+        Args:
+            jobs: pulled from when there is room. None says that there is nothing to do until a record of an earlier
+                job has been yielded; the iterator's end says that there is nothing to do any more.
+            plugins: what the specs' names are looked up in.
+        """
+
+    def close(self) -> None:
+        """Release workers; idempotent."""

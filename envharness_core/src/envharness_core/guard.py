@@ -1,0 +1,153 @@
+"""The guard: the order of calls, enforced once, outermost in every stack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, cast
+
+from envharness_core.data import (
+    Action,
+    Capabilities,
+    EnvState,
+    Observation,
+    ResetResponse,
+    StepResponse,
+    Verdict,
+)
+from envharness_core.env import Env
+from envharness_core.errors import CheckpointError, DataError, EpisodeOver, LayerError, OrderError
+from envharness_core.jsondata import Json, JsonObject, copy_object
+from envharness_core.recorder import Recorder, checked_observation, checked_response, malformed
+from envharness_core.tools import Tool, Toolbox
+
+Phase: TypeAlias = Literal["new", "running", "over", "failed", "closed"]
+"""Where an episode is: not begun, going on, ended, broken by an error, released."""
+
+
+class Guard(Env):
+    """A stack's outside: refuses calls at the wrong time, malformed calls, and what layers may not return.
+
+    After an error in ``step`` the episode has failed: only ``reset``, ``evaluate`` and ``close`` go on.
+    """
+
+    def __init__(self, inner: Env, recorders: Sequence[Recorder]) -> None:
+        self._inner = inner
+        self._recorders = tuple(recorders)
+        self._tools = tuple(inner.tools())
+        self._toolbox = Toolbox(self._tools)
+        self.phase: Phase = "new"
+
+    def __repr__(self) -> str:
+        return f"Guard({self._inner!r})"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._inner.capabilities
+
+    def tools(self) -> Sequence[Tool]:
+        return self._tools
+
+    def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
+        self._refuse_closed("reset")
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise OrderError(f"reset: the seed must be an integer, got {seed!r}")
+        self.phase = "failed"
+        response = self._inner.reset(seed, copy_object(options, "options"))
+        checked = ResetResponse(
+            _checked(checked_observation, response.observation), response.instruction, response.info
+        )
+        self.phase = "running"
+        return checked
+
+    def step(self, action: Action) -> StepResponse:
+        if self.phase != "running":
+            self._refuse_step()
+        action, problem = self._well_formed(action)
+        if problem is not None:
+            return malformed(self._inner.observe(), problem)
+        self.phase = "failed"
+        response = self._inner.step(action)
+        if not any(recorder.emitted is response for recorder in self._recorders):
+            response = _checked(checked_response, response)
+        self.phase = "over" if response.ended else "running"
+        return response
+
+    def observe(self) -> Observation:
+        self._refuse_new("observe")
+        return self._inner.observe()
+
+    def evaluate(self) -> Verdict:
+        self._refuse_new("evaluate")
+        return self._inner.evaluate()
+
+    def get_env_state(self) -> EnvState:
+        self._refuse_new("get_env_state")
+        return self._inner.get_env_state()
+
+    def resume(self) -> None:
+        self._refuse_new("resume")
+        if self.phase != "over":
+            raise OrderError("resume: the episode hasn't ended")
+        if not self.capabilities.resumable:
+            raise OrderError("resume: the bridge isn't resumable; reset instead")
+        self._inner.resume()
+        self.phase = "running"
+
+    def notify_replay_complete(self) -> None:
+        self._refuse_new("notify_replay_complete")
+        self._inner.notify_replay_complete()
+
+    def step_reward(self, info: JsonObject) -> float | None:
+        return self._inner.step_reward(info)
+
+    def save_state(self) -> JsonObject:
+        self._refuse_new("save_state")
+        return {"phase": self.phase}
+
+    def load_state(self, state: JsonObject) -> None:
+        phase = state.get("phase")
+        if phase not in ("running", "over", "failed"):
+            raise CheckpointError(f"guard.phase: expected running, over or failed, got {phase!r}")
+        self.phase = cast("Phase", phase)
+
+    def close(self) -> None:
+        if self.phase == "closed":
+            return
+        self.phase = "closed"
+        self._inner.close()
+
+    def _well_formed(self, action: Action) -> tuple[Action, str | None]:
+        if not isinstance(action, Action):
+            return action, f"expected an Action, got {type(action).__name__}"
+        if action.kwargs == "":  # what some models send for a tool without arguments
+            action = Action(action.name)
+        problem = self._toolbox.problem_with(action)
+        if problem is not None:
+            return action, problem
+        try:
+            return Action(action.name, copy_object(action.kwargs, "kwargs")), None
+        except DataError as error:
+            return action, f"{action.name}: {error}"
+
+    def _refuse_step(self) -> None:
+        if self.phase == "over":
+            raise EpisodeOver("step: the episode is over; reset to start another")
+        if self.phase == "failed":
+            raise OrderError("step: the episode broke off with an error; reset to start another")
+        self._refuse_new("step")
+
+    def _refuse_new(self, call: str) -> None:
+        self._refuse_closed(call)
+        if self.phase == "new":
+            raise OrderError(f"{call}: call reset first")
+
+    def _refuse_closed(self, call: str) -> None:
+        if self.phase == "closed":
+            raise OrderError(f"{call}: the environment is closed")
+
+
+def _checked(check, value):  # type: ignore[no-untyped-def]
+    try:
+        return check(value)
+    except DataError as error:
+        raise LayerError(f"a layer returned what isn't allowed: {error}") from error

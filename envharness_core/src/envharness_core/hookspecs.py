@@ -1,0 +1,95 @@
+"""The hooks: each asks a plugin for its components of one kind, once, when the plugin is loaded.
+
+A plugin is a module that the entry-point group ``envharness`` names; the entry point's name is the plugin's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pluggy
+
+from envharness_core.component import Component
+
+if TYPE_CHECKING:
+    from envharness_core.designer import Designer
+    from envharness_core.env import Bridge, Env
+    from envharness_core.executor import Executor
+    from envharness_core.objective import Objective
+    from envharness_core.policy import Policy
+
+hookspec = pluggy.HookspecMarker("envharness")
+hookimpl = pluggy.HookimplMarker("envharness")
+
+
+@hookspec
+def envharness_bridges() -> Iterable[Component[Bridge]]:
+    """Yield bridges: ``factory(config) -> Bridge``.
+
+    ::
+
+        @hookimpl
+        def envharness_bridges():
+            yield Component(name="guess", factory="my_plugin.guess:Guess")
+    """
+
+
+@hookspec
+def envharness_layers() -> Iterable[Component[Env]]:
+    """Yield layers: ``factory(inner, config) -> Layer``.
+
+    ::
+
+        @hookimpl
+        def envharness_layers():
+            yield Component(name="flaky_tools", factory=FlakyTools, config=Config)
+    """
+
+
+@hookspec
+def envharness_objectives() -> Iterable[Component[Objective]]:
+    """Yield objectives: ``factory(config) -> Objective``.
+
+    ::
+
+        @hookimpl
+        def envharness_objectives():
+            yield Component(name="at_most_half", factory="my_plugin.goals:AtMostHalf")
+    """
+
+
+@hookspec
+def envharness_designers() -> Iterable[Component[Designer]]:
+    """Yield designers: ``factory(config) -> Designer``.
+
+    ::
+
+        @hookimpl
+        def envharness_designers():
+            yield Component(name="always_flaky", factory="my_plugin.designs:AlwaysFlaky")
+    """
+
+
+@hookspec
+def envharness_policies() -> Iterable[Component[Policy]]:
+    """Yield policies: ``factory(config) -> Policy``.
+
+    ::
+
+        @hookimpl
+        def envharness_policies():
+            yield Component(name="lazy", factory="my_plugin.agents:Lazy")
+    """
+
+
+@hookspec
+def envharness_executors() -> Iterable[Component[Executor]]:
+    """Yield executors: ``factory(config) -> Executor``.
+
+    ::
+
+        @hookimpl
+        def envharness_executors():
+            yield Component(name="cluster", factory="my_plugin.cluster:Cluster")
+    """

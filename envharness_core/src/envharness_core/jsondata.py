@@ -1,0 +1,127 @@
+"""Strict JSON: the only thing that crosses the contract.
+
+Objects with string keys, arrays, strings, finite numbers, booleans and null. No NaN, no lone surrogates, no handles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from envharness_core.errors import DataError
+
+if TYPE_CHECKING:
+    Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+    JsonObject: TypeAlias = dict[str, Json]
+else:  # a recursive alias can't be resolved at run time, where cattrs reads annotations
+    Json = Any
+    """Any strict JSON value."""
+    JsonObject = dict[str, Any]
+    """A strict JSON object: what ``data``, ``info``, ``metrics`` and states are."""
+
+
+def copy_json(value: object, path: str = "") -> Json:
+    """Return a deep copy of a strict JSON value; tuples become lists.
+
+    Raises:
+        DataError: the value isn't strict JSON; names the key path, starting with ``path``.
+    """
+    try:
+        return _copy(value, path)
+    except RecursionError:
+        raise DataError(path, "nested too deeply, or contains itself") from None
+
+
+def copy_object(value: object, path: str = "") -> JsonObject:
+    """Return a deep copy of a strict JSON object.
+
+    Raises:
+        DataError: the value isn't an object, or something in it isn't strict JSON.
+    """
+    if not isinstance(value, Mapping):
+        raise DataError(path, f"expected an object, got {type(value).__name__}")
+    try:
+        return _copy_dict(value, path)
+    except RecursionError:
+        raise DataError(path, "nested too deeply, or contains itself") from None
+
+
+def canonical(value: Json) -> bytes:
+    """Encode a strict JSON value so that equal values give equal bytes (sorted keys, UTF-8)."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
+
+
+def digest(value: Json) -> str:
+    """Return a content hash of a strict JSON value, 32 hexadecimal characters."""
+    return hashlib.blake2b(canonical(value), digest_size=16).hexdigest()
+
+
+def _copy(value: Any, path: str) -> Json:
+    copier = _COPIERS.get(type(value))
+    if copier is not None:
+        return copier(value, path)
+    return _copy_unusual(value, path)
+
+
+def _same(value: Any, path: str) -> Json:
+    return value  # type: ignore[no-any-return]  # dispatched on its exact type
+
+
+def _copy_str(value: str, path: str) -> str:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise DataError(path, "text with a lone surrogate can't be encoded") from None
+    return value
+
+
+def _copy_float(value: float, path: str) -> float:
+    if not isfinite(value):
+        raise DataError(path, f"{value} is not a JSON number")
+    return value
+
+
+def _copy_list(value: list[Any] | tuple[Any, ...], path: str) -> list[Json]:
+    return [_copy(item, f"{path}[{index}]") for index, item in enumerate(value)]
+
+
+def _copy_dict(value: Mapping[Any, Any], path: str) -> JsonObject:
+    out: JsonObject = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            raise DataError(path, f"the key {key!r} is not a string")
+        out[_copy_str(key, path)] = _copy(item, f"{path}.{key}" if path else key)
+    return out
+
+
+def _copy_unusual(value: Any, path: str) -> Json:
+    """Reduce a subclass (a str enum, a numpy float, a defaultdict) to its plain base."""
+    if isinstance(value, str):
+        return _copy_str(str.__str__(value), path)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return _copy_float(float(value), path)
+    if isinstance(value, Mapping):
+        return _copy_dict(value, path)
+    if isinstance(value, list | tuple):
+        return _copy_list(value, path)
+    raise DataError(path, f"{type(value).__name__} is not strict JSON; encode it as plain data")
+
+
+_COPIERS: dict[type, Callable[[Any, str], Json]] = {
+    str: _copy_str,
+    int: _same,
+    bool: _same,
+    type(None): _same,
+    float: _copy_float,
+    list: _copy_list,
+    tuple: _copy_list,
+    dict: _copy_dict,
+}

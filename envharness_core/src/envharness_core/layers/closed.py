@@ -1,0 +1,36 @@
+"""Closed: a way of acting that isn't open."""
+
+from __future__ import annotations
+
+from attrs import Factory, field, frozen, validators
+
+from envharness_core.data import Action, Blocked, EnvState
+from envharness_core.jsondata import JsonObject
+from envharness_core.layers.rules import Rules
+
+
+@frozen
+class ClosedConfig:
+    """Which actions are closed.
+
+    Args:
+        tool: the tool's name.
+        where: arguments and the values that they must all have for the action to be closed; none closes the tool.
+        reason: what the agent reads; empty says what is closed.
+    """
+
+    tool: str = field(validator=validators.min_len(1))
+    where: JsonObject = Factory(dict)
+    reason: str = ""
+
+
+class Closed(Rules[ClosedConfig]):
+    """Blocks the actions of one tool that have given arguments, so that another way must be found."""
+
+    def filter_action(self, action: Action, env_state: EnvState) -> Action | Blocked:
+        config = self.config
+        if action.name != config.tool:
+            return action
+        if any(action.kwargs.get(key) != value for key, value in config.where.items()):
+            return action
+        return Blocked(config.reason or f"{Action(config.tool, config.where)} is closed; find another way.")

@@ -1,0 +1,1 @@
+"""The objectives that the core ships."""

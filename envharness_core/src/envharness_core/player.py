@@ -1,0 +1,251 @@
+"""The player: plays episodes in this process, and turns whatever happens into an outcome."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import OrderedDict
+from contextlib import suppress
+from typing import Any
+
+from attrs import define, field
+
+from envharness_core.data import Action, StepResponse, Verdict
+from envharness_core.episode import Episode, EpisodeSpec, Record
+from envharness_core.errors import BridgeError, EnvHarnessError, ProviderError, VerifierError
+from envharness_core.jsondata import JsonObject, copy_object
+from envharness_core.kinds import POLICY
+from envharness_core.outcome import Outcome
+from envharness_core.plugins import Plugins
+from envharness_core.policy import Policy, Reply
+from envharness_core.recorder import malformed
+from envharness_core.stacks import Stack, build_stack
+from envharness_core.trajectory import TrajectoryWriter
+
+_WARM = 8  # stacks and policies that are kept open for the next episode
+
+_clock = time.perf_counter
+
+
+@define
+class _Ending(Exception):
+    """An episode's end, with or without an error behind it."""
+
+    outcome: Outcome
+    error: str = ""
+
+
+@define
+class _Play:
+    """An episode in progress."""
+
+    spec: EpisodeSpec
+    stack: Stack
+    policy: Policy
+    writer: TrajectoryWriter
+    policy_seconds: float = 0.0
+    env_seconds: float = 0.0
+    usage: JsonObject = field(factory=dict)
+
+
+class Player:
+    """Plays episodes one after another, keeping the stacks and policies that it made warm.
+
+    An episode never raises: failures are outcomes. A stack or a policy that failed is closed and made anew.
+    """
+
+    def __init__(self, plugins: Plugins) -> None:
+        self._plugins = plugins
+        self._stacks: OrderedDict[str, Stack] = OrderedDict()
+        self._policies: OrderedDict[str, Policy] = OrderedDict()
+
+    def play(self, spec: EpisodeSpec) -> Record:
+        """Play one episode and return it with its trajectory."""
+        try:
+            stack, policy = self._stack(spec), self._policy(spec)
+        except Exception as error:
+            outcome = Outcome.ENV_ERROR if isinstance(error, BridgeError) else Outcome.RULES_ERROR
+            episode = _episode(spec, _Ending(outcome, _said(error)), None)
+            return Record(episode, TrajectoryWriter(()).blob())
+        play = _Play(spec, stack, policy, TrajectoryWriter([r.log for r in stack.chain.recorders()]))
+        ending, verdict = _played(play)
+        if verdict is None:
+            self._drop(spec)
+        return Record(_episode(spec, ending, verdict, play), play.writer.blob())
+
+    def close(self) -> None:
+        """Release every stack and policy; idempotent."""
+        while self._stacks:
+            _close(self._stacks.popitem()[1])
+        while self._policies:
+            _close(self._policies.popitem()[1])
+
+    def __enter__(self) -> Player:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _stack(self, spec: EpisodeSpec) -> Stack:
+        design = spec.design
+        key = _stack_key(spec)
+        if key not in self._stacks:
+            self._stacks[key] = build_stack(self._plugins, design.bridge, design.layers)
+            _evict(self._stacks)
+        self._stacks.move_to_end(key)
+        return self._stacks[key]
+
+    def _policy(self, spec: EpisodeSpec) -> Policy:
+        key = str(spec.design.policy)
+        if key not in self._policies:
+            self._policies[key] = self._plugins.create(POLICY, spec.design.policy, "policy")
+            _evict(self._policies)
+        self._policies.move_to_end(key)
+        return self._policies[key]
+
+    def _drop(self, spec: EpisodeSpec) -> None:
+        _close(self._stacks.pop(_stack_key(spec), None))
+        _close(self._policies.pop(str(spec.design.policy), None))
+
+
+def _played(play: _Play) -> tuple[_Ending, Verdict | None]:
+    try:
+        ending = _loop(play)
+    except _Ending as broken:
+        return broken, None
+    except ProviderError as error:
+        return _Ending(Outcome.PROVIDER_ERROR, _said(error)), None
+    except BridgeError as error:
+        outcome = Outcome.VERIFIER_ERROR if isinstance(error, VerifierError) else Outcome.ENV_ERROR
+        return _Ending(outcome, _said(error)), None
+    except Exception as error:
+        return _Ending(Outcome.RULES_ERROR, _said(error)), None
+    return _graded(play, ending)
+
+
+def _graded(play: _Play, ending: _Ending) -> tuple[_Ending, Verdict | None]:
+    try:
+        return ending, play.stack.evaluate()
+    except EnvHarnessError as error:
+        return _Ending(Outcome.VERIFIER_ERROR, _said(error)), None
+
+
+def _loop(play: _Play) -> _Ending:
+    spec, stack = play.spec, play.stack
+    seeds, design = spec.seeds, spec.design
+    options: JsonObject = {"task": design.task, "layer_seed": seeds.layers}
+    first = stack.reset(seeds.env, options)
+    play.writer.start(first)
+    _ask(play, play.policy.start, first.instruction, stack.tools(), seeds.policy, design.skills)
+    observation = first.observation
+    while True:
+        reply, seconds = _replied(play, observation)
+        for number in range(max(1, len(reply.actions))):
+            response = _step(play, reply, number, seconds if number == 0 else 0.0)
+            if response.terminated:
+                return _Ending(Outcome.COMPLETED)
+            if response.truncated or len(play.writer) >= design.limits.steps:
+                return _Ending(Outcome.AGENT_LIMIT)
+        observation = response.observation
+        if design.limits.seconds is not None and play.policy_seconds > design.limits.seconds:
+            return _Ending(Outcome.TIMEOUT)
+
+
+def _replied(play: _Play, observation: Any) -> tuple[Reply, float]:
+    before = play.policy_seconds
+    reply = _ask(play, play.policy.act, observation)
+    if not isinstance(reply, Reply) or not isinstance(reply.actions, tuple):
+        raise _Ending(Outcome.POLICY_ERROR, f"act must return a Reply, got {reply!r:.200}")
+    for key, amount in reply.usage.items():
+        if isinstance(amount, int | float):
+            play.usage[key] = amount + play.usage.get(key, 0)  # type: ignore[operator]
+    return reply, play.policy_seconds - before
+
+
+def _step(play: _Play, reply: Reply, number: int, policy_seconds: float) -> StepResponse:
+    began = _clock()
+    if reply.actions:
+        response = play.stack.step(reply.actions[number])
+    else:
+        response = malformed(play.stack.observe(), "the reply holds no tool call")
+    env_seconds = _clock() - began
+    play.env_seconds += env_seconds
+    response, dense = _with_dense_reward(play.stack, response)
+    play.writer.step(
+        _recordable(reply), number, response, dense=dense, seconds=(policy_seconds, env_seconds)
+    )
+    return response
+
+
+def _with_dense_reward(stack: Stack, response: StepResponse) -> tuple[StepResponse, float | None]:
+    try:
+        return response, stack.step_reward(response.info)
+    except Exception as error:
+        noted = {**response.info, "step_reward_error": f"{type(error).__name__}: {error}"}
+        return StepResponse(
+            response.observation, response.reward, response.terminated, response.truncated, noted
+        ), None
+
+
+def _recordable(reply: Reply) -> Reply:
+    """Make sure that a reply can be written down, whatever a policy put into its arguments."""
+    try:
+        for action in reply.actions:
+            copy_object(action.kwargs)
+    except EnvHarnessError:
+        spoken = tuple(Action(str(a.name), {"malformed": repr(a.kwargs)[:2000]}) for a in reply.actions)
+        return Reply(spoken, reply.text, reply.usage)
+    return reply
+
+
+def _ask(play: _Play, call: Any, *args: object) -> Any:
+    began = _clock()
+    try:
+        return call(*args)
+    except ProviderError:
+        raise
+    except Exception as error:
+        raise _Ending(Outcome.POLICY_ERROR, _said(error)) from error
+    finally:
+        play.policy_seconds += _clock() - began
+
+
+def _episode(
+    spec: EpisodeSpec, ending: _Ending, verdict: Verdict | None, play: _Play | None = None
+) -> Episode:
+    return Episode(
+        key=spec.key,
+        task=spec.design.task,
+        stream=spec.stream,
+        index=spec.index,
+        outcome=ending.outcome,
+        verdict=verdict,
+        steps=len(play.writer) if play else 0,
+        seconds=play.policy_seconds + play.env_seconds if play else 0.0,
+        usage=play.usage if play else {},
+        error=ending.error,
+    )
+
+
+def _stack_key(spec: EpisodeSpec) -> str:
+    return f"{spec.design.bridge}{spec.design.layers}"
+
+
+def _evict(warm: OrderedDict[str, Any]) -> None:
+    while len(warm) > _WARM:
+        _close(warm.popitem(last=False)[1])
+
+
+def _close(thing: Stack | Policy | None) -> None:
+    if thing is not None:
+        with suppress(Exception):  # what fails to close has been dropped already
+            thing.close()
+
+
+def _said(error: BaseException) -> str:
+    """Say what happened, and where: the message, and the innermost frames of the traceback."""
+    head = str(error) if isinstance(error, EnvHarnessError) else f"{type(error).__name__}: {error}"
+    cause = error.__cause__ or error
+    frames = traceback.extract_tb(cause.__traceback__)[-3:]
+    where = "; ".join(f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in frames)
+    return f"{head} [{where}]"[:4000] if where else head[:4000]

@@ -1,0 +1,301 @@
+"""Finding and loading plugins: guarded, lazily, each by its name.
+
+The one module that touches the plugin manager. A broken plugin is listed with its cause and breaks nothing else;
+naming it is fatal.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any, Generic, TypeVar, cast
+
+import pluggy
+from attrs import frozen
+
+from envharness_core import hookspecs
+from envharness_core.component import Component, Kind, NoConfig
+from envharness_core.converter import structure
+from envharness_core.errors import NameConflict, PluginError, nearest, unknown
+from envharness_core.jsondata import JsonObject
+from envharness_core.kinds import KINDS
+from envharness_core.spec import ComponentSpec
+
+GROUP = "envharness"
+CORE = "core"
+
+T = TypeVar("T")
+
+
+@frozen
+class Source:
+    """Where a plugin comes from: its module, and the distribution that names it."""
+
+    name: str
+    module: str
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"plugin {self.name!r} ({self.distribution} {self.version})".replace(" )", ")")
+
+
+@frozen
+class Found(Generic[T]):
+    """A component together with the plugin that it is from."""
+
+    source: Source
+    component: Component[T]
+    kind: Kind[T]
+
+    @property
+    def type(self) -> str:
+        """The full name, ``plugin/component``."""
+        return f"{self.source.name}/{self.component.name}"
+
+    @property
+    def summary(self) -> str:
+        """The component's one line; the factory's own where the component has none."""
+        if self.component.summary or isinstance(self.component.factory, str):
+            return self.component.summary
+        return (self.component.factory.__doc__ or "").strip().split("\n")[0]
+
+    def factory(self) -> Any:
+        """Return the factory, imported if need be.
+
+        Raises:
+            PluginError: it can't be imported; names the plugin, the target and the cause.
+        """
+        return self._imported(self.component.factory, "factory")
+
+    def config_class(self) -> type[Any]:
+        """Return the config's class, imported if need be."""
+        if self.component.config is None:
+            return NoConfig
+        return cast("type[Any]", self._imported(self.component.config, "config"))
+
+    def configure(self, config: JsonObject, where: str) -> Any:
+        """Make the component's config of plain data.
+
+        Raises:
+            ConfigError: names each wrong field, what is allowed, and the component.
+        """
+        return structure(config, self.config_class(), f"{where} ({self.type})")
+
+    def _imported(self, target: Any, what: str) -> Any:
+        if not isinstance(target, str):
+            return target
+        module, _, attribute = target.partition(":")
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except Exception as error:
+            hint = f"; {self.component.install}" if self.component.install else ""
+            raise PluginError(
+                f"{self.source}: the {what} of {self.kind.name} {self.component.name!r}, {target!r}, "
+                f"can't be imported: {type(error).__name__}: {error}{hint}"
+            ) from error
+
+
+@frozen
+class Listed:
+    """A plugin in a listing: what it offers by kind, or why it is broken."""
+
+    source: Source
+    components: tuple[Found[Any], ...] = ()
+    error: str = ""
+
+    def as_json(self) -> JsonObject:
+        """Return the row as plain data."""
+        return {
+            "name": self.source.name,
+            "distribution": self.source.distribution,
+            "version": self.source.version,
+            "error": self.error or None,
+            "components": [
+                {"kind": found.kind.name, "type": found.type, "summary": found.summary}
+                for found in self.components
+            ],
+        }
+
+
+class Plugins:
+    """The plugins of this process: one object, passed down.
+
+    Args:
+        modules: further plugins as ``{name: importable module}``, for tests, notebooks and projects without packaging.
+            They are data: worker processes load them too.
+    """
+
+    def __init__(self, modules: Mapping[str, str] | None = None) -> None:
+        self.modules = dict(modules or {})
+        self._manager = pluggy.PluginManager("envharness")
+        self._manager.add_hookspecs(hookspecs)
+        self._loaded: dict[str, dict[str, tuple[Found[Any], ...]]] = {}
+
+    def names(self) -> list[str]:
+        """Return the names of all plugins, sorted, loading none."""
+        return sorted(self._sources)
+
+    def source(self, name: str) -> Source:
+        """Return where a plugin comes from, loading nothing.
+
+        Raises:
+            ConfigError: there is no such plugin.
+            NameConflict: two distributions claim the name.
+        """
+        sources = self._sources.get(name)
+        if sources is None:
+            raise unknown("plugin", name, self._sources)
+        if len(sources) > 1:
+            claims = " and ".join(f"{source.distribution} {source.version}" for source in sources)
+            raise NameConflict(f"plugin {name!r} is claimed by {claims}: uninstall one of them")
+        return sources[0]
+
+    def find(self, kind: Kind[T], use: str, where: str = "") -> Found[T]:
+        """Return the component that ``use`` names.
+
+        Args:
+            kind: the kind to look among.
+            use: ``plugin/component``, or one word where plugin and component share it or the core owns it.
+            where: what the user calls the place that names it, for errors.
+
+        Raises:
+            ConfigError: there is no such component; gives the nearest name and what is installed.
+            PluginError: its plugin is broken.
+        """
+        for plugin, name in self._candidates(use):
+            if plugin in self._sources:
+                for found in self._load(plugin)[kind.hook]:
+                    if found.component.name == name:
+                        return cast("Found[T]", found)
+        raise unknown(kind.name, use, self._known(kind), where=where)
+
+    def create(self, kind: Kind[T], spec: ComponentSpec, where: str) -> T:
+        """Make the component that a spec names, with its config.
+
+        Raises:
+            ConfigError: unknown component or key, or a value that isn't allowed.
+            PluginError: the plugin or the component's code is broken.
+        """
+        found = self.find(kind, spec.use, where)
+        return cast("T", found.factory()(found.configure(spec.config, where)))
+
+    def components(self, kind: Kind[T]) -> list[Found[T]]:
+        """Return all components of a kind that can be loaded, by full name."""
+        rows = [row for row in self.listing() if not row.error]
+        found = [found for row in rows for found in row.components if found.kind is kind]
+        return sorted(found, key=lambda item: item.type)
+
+    def listing(self) -> list[Listed]:
+        """Load every plugin in its own guard and return what each offers, or why it is broken."""
+        rows = []
+        for name in self.names():
+            try:
+                hooks = self._load(name)
+            except PluginError as error:
+                rows += [Listed(source, error=str(error)) for source in self._sources[name]]
+            else:
+                components = tuple(found for kind in KINDS for found in hooks[kind.hook])
+                rows.append(Listed(self.source(name), components))
+        return rows
+
+    @cached_property
+    def _sources(self) -> dict[str, list[Source]]:
+        sources: dict[str, list[Source]] = {}
+        for point in entry_points(group=GROUP):
+            source = _source(point)
+            known = sources.setdefault(source.name, [])
+            if all(other.distribution != source.distribution for other in known):
+                known.append(source)
+        for name, module in self.modules.items():
+            sources.setdefault(name, []).append(Source(name, module, f"module {module}", ""))
+        return sources
+
+    def _candidates(self, use: str) -> Iterator[tuple[str, str]]:
+        plugin, slash, name = use.partition("/")
+        if slash:
+            yield plugin, name
+        yield CORE, use
+        if not slash:
+            yield use, use
+
+    def _known(self, kind: Kind[T]) -> list[str]:
+        return [short_name(found.type) for found in self.components(kind)]
+
+    def _load(self, name: str) -> dict[str, tuple[Found[Any], ...]]:
+        if name not in self._loaded:
+            self._loaded[name] = self._load_new(self.source(name))
+        return self._loaded[name]
+
+    def _load_new(self, source: Source) -> dict[str, tuple[Found[Any], ...]]:
+        try:
+            module = importlib.import_module(source.module)
+        except Exception as error:
+            raise PluginError(
+                f"{source} can't be imported: {type(error).__name__}: {error}; "
+                f"reinstall or uninstall {source.distribution}"
+            ) from error
+        try:
+            self._manager.register(module, name=source.name)
+            self._manager.check_pending()
+        except (pluggy.PluginValidationError, ValueError) as error:
+            if self._manager.is_registered(module):
+                self._manager.unregister(module)
+            raise PluginError(f"{source}: {_hook_problem(module, error)}") from error
+        return {kind.hook: tuple(self._registered(source, module, kind)) for kind in KINDS}
+
+    def _registered(
+        self, source: Source, module: ModuleType, kind: Kind[Any]
+    ) -> Iterator[Found[Any]]:
+        seen = set()
+        for implementation in getattr(self._manager.hook, kind.hook).get_hookimpls():
+            if implementation.plugin is not module:
+                continue
+            for component in _yielded(source, kind, implementation.function):
+                if component.name in seen:
+                    raise NameConflict(f"{source}: registers {kind.name} {component.name!r} twice")
+                seen.add(component.name)
+                yield Found(source, component, kind)
+
+
+def short_name(type_name: str) -> str:
+    """Return how a user writes a full name: one word where plugin and component share it or the core owns it."""
+    plugin, _, name = type_name.partition("/")
+    return name if plugin in (CORE, name) else type_name
+
+
+def _source(point: EntryPoint) -> Source:
+    dist = point.dist
+    return Source(
+        point.name, point.value, dist.name if dist else "unknown", dist.version if dist else ""
+    )
+
+
+def _yielded(source: Source, kind: Kind[Any], function: Any) -> list[Component[Any]]:
+    try:
+        components = list(function())
+    except Exception as error:
+        raise PluginError(f"{source}: {kind.hook} raised {type(error).__name__}: {error}") from error
+    for component in components:
+        if not isinstance(component, Component):
+            raise PluginError(
+                f"{source}: {kind.hook} must yield Component(name=..., factory=...), "
+                f"got {type(component).__name__}"
+            )
+    return components
+
+
+def _hook_problem(module: ModuleType, error: Exception) -> str:
+    """Say which hook is unknown or has the wrong signature, and what is allowed."""
+    hooks = [kind.hook for kind in KINDS]
+    marked = [name for name in dir(module) if hasattr(getattr(module, name), "envharness_impl")]
+    for name in marked:
+        if name not in hooks:
+            return f"there is no hook {name!r}{nearest(name, hooks)}; hooks: {', '.join(hooks)}"
+    first = str(error).strip().split("\n")[-1]
+    return f"a hook takes no arguments and yields components, as in 'def {hooks[0]}()': {first}"
+
+

@@ -1,0 +1,1 @@
+"""The policies that the core ships."""

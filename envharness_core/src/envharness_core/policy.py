@@ -1,0 +1,51 @@
+"""The agent, as a black box: what it is told, what it sees, what it answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from attrs import Factory, frozen
+
+from envharness_core.data import Action, Observation
+from envharness_core.jsondata import JsonObject
+from envharness_core.tools import Tool
+
+
+@frozen
+class Reply:
+    """A policy's answer to an observation.
+
+    Args:
+        actions: what to do next, in order; none is a malformed call.
+        text: the raw reply, kept in the trajectory.
+        usage: tokens and costs, such as ``{"input_tokens": 812}``.
+    """
+
+    actions: tuple[Action, ...]
+    text: str = ""
+    usage: JsonObject = Factory(dict)
+
+
+class Policy(ABC):
+    """An agent under test. One instance plays one episode at a time, any number in a row."""
+
+    @abstractmethod
+    def start(
+        self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()
+    ) -> None:
+        """Forget the last episode and read the new one's task.
+
+        Args:
+            instruction: the task as the agent is told it.
+            tools: what it can call.
+            seed: where all of its randomness comes from.
+            skills: advice distilled earlier, as text.
+        """
+
+    @abstractmethod
+    def act(self, observation: Observation) -> Reply:
+        """Answer an observation."""
+
+    def close(self) -> None:
+        """Release what the policy holds; idempotent."""

@@ -1,0 +1,261 @@
+"""The recorder: the border of every bridge, innermost in every stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import isfinite
+from typing import Any, cast, final
+
+from attrs import evolve
+
+from envharness_core.data import (
+    Action,
+    Capabilities,
+    EnvState,
+    Observation,
+    ResetResponse,
+    StepResponse,
+    Verdict,
+)
+from envharness_core.env import Bridge, Env
+from envharness_core.errors import (
+    BridgeError,
+    CheckpointError,
+    DataError,
+    EnvHarnessError,
+    LayerError,
+    VerifierError,
+)
+from envharness_core.events import Event, EventLog
+from envharness_core.jsondata import Json, JsonObject, copy_object
+from envharness_core.tools import Tool, Toolbox
+
+
+@final
+class Recorder(Env):
+    """A bridge behind its border.
+
+    Calls are checked against the bridge's tools, so that a malformed one never reaches it; what comes back is checked
+    and copied once; what did reach it is written to ``log``, from the last reset on.
+    """
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._name = type(bridge).__name__
+        self._tools = tuple(bridge.tools())
+        self._toolbox = Toolbox(self._tools)
+        self._ended = False
+        self._moved = False
+        self._closed = False
+        self.log = EventLog()
+        self.emitted: StepResponse | None = None
+        """The response that was last returned: whoever holds this very object knows that it is checked."""
+
+    def __repr__(self) -> str:
+        return f"Recorder({self._name})"
+
+    @property
+    def bridge(self) -> Bridge:
+        """The bridge itself; for the stack that built it, not for layers."""
+        return self._bridge
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._bridge.capabilities
+
+    def tools(self) -> Sequence[Tool]:
+        return self._tools
+
+    def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
+        self.log.clear()
+        self._ended = self._moved = False
+        given = copy_object(options, "options")
+        with self._border("reset"):
+            response = self._bridge.reset(seed, copy_object(given))
+            checked = ResetResponse(
+                _observation(response.observation),
+                _text(response.instruction, "instruction"),
+                copy_object(response.info, "info"),
+            )
+        self.log.append("reset", seed=seed, options=given, response=checked)
+        return checked
+
+    def step(self, action: Action) -> StepResponse:
+        if self._ended:
+            raise LayerError(
+                f"a step reached {self._name} after its end: a layer that masks an end calls inner.resume() first"
+            )
+        problem = self._toolbox.problem_with(action)
+        if problem is not None:
+            return malformed(self.observe(), problem)
+        kwargs = copy_object(action.kwargs, "kwargs")
+        with self._border("step"):
+            response = self._bridge.step(Action(action.name, copy_object(kwargs)))
+            checked = _checked_step(response)
+        self.log.append_step(Action(action.name, kwargs), checked)
+        self._moved = True
+        self._ended = checked.ended
+        self.emitted = checked
+        return checked
+
+    def observe(self) -> Observation:
+        with self._border("observe"):
+            return _observation(self._bridge.observe())
+
+    def evaluate(self) -> Verdict:
+        """Ask the bridge.
+
+        Raises:
+            VerifierError: it raised, or what it returned is no verdict.
+        """
+        try:
+            verdict = _verdict(self._bridge.evaluate())
+        except Exception as error:
+            raise VerifierError(f"{self._name}.evaluate: {_said(error)}") from error
+        self.log.append("evaluate", verdict=verdict)
+        return verdict
+
+    def get_env_state(self) -> EnvState:
+        with self._border("get_env_state"):
+            return EnvState(copy_object(self._bridge.get_env_state(), "state"))
+
+    def resume(self) -> None:
+        if not self.capabilities.resumable:
+            raise LayerError(f"{self._name} is not resumable, so its end can't be masked")
+        with self._border("resume"):
+            self._bridge.resume()
+        self.log.append("resume")
+        self._ended = False
+
+    def notify_replay_complete(self) -> None:
+        with self._border("notify_replay_complete"):
+            self._bridge.notify_replay_complete()
+        self.log.append("notify")
+        self._moved = False
+
+    def step_reward(self, info: JsonObject) -> float | None:
+        return self._bridge.step_reward(info)
+
+    def save_state(self) -> JsonObject:
+        """Return the bridge's state and the events that led to it.
+
+        Raises:
+            CheckpointError: the bridge's states are valid at an episode's start only, and this isn't one.
+        """
+        if self._moved and self.capabilities.snapshot == "episode":
+            raise CheckpointError(
+                f"{self._name} can be saved at an episode's start only: save before the first step"
+            )
+        with self._border("save_state"):
+            state = copy_object(self._bridge.save_state(), "state")
+        events: list[Json] = [event.as_json() for event in self.log.events()]
+        return {"bridge": state, "events": events, "ended": self._ended, "moved": self._moved}
+
+    def load_state(self, state: JsonObject) -> None:
+        try:
+            events = [Event(**event) for event in cast("list[Any]", state["events"])]
+            bridge, ended, moved = state["bridge"], bool(state["ended"]), bool(state["moved"])
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(f"env.state: not a recorder's state ({error!r})") from error
+        with self._border("load_state"):
+            self._bridge.load_state(copy_object(bridge, "env.state.bridge"))
+        self.log.replace(events)
+        self._ended, self._moved = ended, moved
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        with self._border("close"):
+            self._bridge.close()
+
+    @contextmanager
+    def _border(self, call: str) -> Iterator[None]:
+        try:
+            yield
+        except DataError as error:
+            raise BridgeError(f"{self._name}.{call} returned {error}") from error
+        except EnvHarnessError:
+            raise
+        except Exception as error:
+            raise BridgeError(f"{self._name}.{call}: {_said(error)}") from error
+
+
+def malformed(observation: Observation, problem: str) -> StepResponse:
+    """Answer a malformed call: the world as it was, with the problem in front of it."""
+    shown = observation.preceded_by(f"Malformed call: {problem}")
+    return StepResponse(shown, info={"malformed": problem})
+
+
+def checked_response(response: object, path: str = "") -> StepResponse:
+    """Return a checked copy of a step's response.
+
+    Raises:
+        DataError: it is no ``StepResponse``, or something in it has the wrong type.
+    """
+    if not isinstance(response, StepResponse):
+        raise DataError(path, f"expected a StepResponse, got {type(response).__name__}")
+    return _checked_step(response)
+
+
+def checked_observation(observation: object) -> Observation:
+    """Return a checked copy of an observation.
+
+    Raises:
+        DataError: it is no ``Observation``, or something in it has the wrong type.
+    """
+    if not isinstance(observation, Observation):
+        raise DataError("", f"expected an Observation, got {type(observation).__name__}")
+    return _observation(observation)
+
+
+def _observation(observation: Observation) -> Observation:
+    return Observation(
+        _text(observation.text, "observation.text"),
+        copy_object(observation.data, "observation.data"),
+    )
+
+
+def _checked_step(response: StepResponse) -> StepResponse:
+    for name, flag in (("terminated", response.terminated), ("truncated", response.truncated)):
+        if type(flag) is not bool:
+            raise DataError(name, f"expected a bool, got {flag!r}")
+    return StepResponse(
+        _observation(response.observation),
+        _number(response.reward, "reward"),
+        response.terminated,
+        response.truncated,
+        copy_object(response.info, "info"),
+    )
+
+
+def _verdict(verdict: Verdict) -> Verdict:
+    if not isinstance(verdict, Verdict):
+        raise DataError("verdict", f"expected a Verdict, got {type(verdict).__name__}")
+    if type(verdict.success) is not bool:
+        raise DataError("verdict.success", f"expected a bool, got {verdict.success!r}")
+    score = _number(verdict.score, "verdict.score")
+    return evolve(verdict, score=score, metrics=copy_object(verdict.metrics, "verdict.metrics"))
+
+
+def _text(value: object, path: str) -> str:
+    if type(value) is str and value.isascii():
+        return value
+    if not isinstance(value, str):
+        raise DataError(path, f"expected text, got {type(value).__name__}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(path, "text with a lone surrogate can't be encoded") from error
+    return str(value)
+
+
+def _number(value: object, path: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise DataError(path, f"expected a finite number, got {value!r}")
+    return float(value)
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, EnvHarnessError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,152 @@
+"""Stacks: a bridge under layers, built from a spec and guarded outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast, final
+
+from attrs import evolve
+
+from envharness_core.chain import Chain
+from envharness_core.data import Verdict
+from envharness_core.env import Bridge, Env
+from envharness_core.errors import EnvHarnessError, LayerError, PluginError
+from envharness_core.events import Event
+from envharness_core.guard import Guard
+from envharness_core.jsondata import Json, JsonObject, copy_object, digest
+from envharness_core.kinds import BRIDGE, LAYER
+from envharness_core.layer import Wrapper
+from envharness_core.layers.link import Link, LinkConfig
+from envharness_core.plugins import Found, Plugins
+from envharness_core.recorder import Recorder
+from envharness_core.spec import ComponentSpec, StackSpec
+
+
+@final
+class Stack(Guard):
+    """A guarded stack, together with the recorders of its bridges, which core code asks for verdicts and events."""
+
+    def __init__(self, chain: Chain) -> None:
+        super().__init__(chain.top, chain.recorders())
+        self._chain = chain
+
+    def __repr__(self) -> str:
+        names = [spec.use for spec, _ in self._chain.layers]
+        return f"Stack({', '.join([self._chain.bridge.use, *names])})"
+
+    @property
+    def bridge(self) -> Bridge:
+        """The innermost bridge of the first leg."""
+        return self._chain.recorder.bridge
+
+    @property
+    def chain(self) -> Chain:
+        """The stack's parts, for core code."""
+        return self._chain
+
+    @property
+    def layers(self) -> tuple[ComponentSpec, ...]:
+        """The layers' specs, innermost first, with full names."""
+        return tuple(spec for spec, _ in self._chain.layers)
+
+    def evaluate(self) -> Verdict:
+        """Return the verdict of the bridges themselves; no layer is asked."""
+        self._refuse_new("evaluate")
+        return self._chain.verdict()
+
+    def events(self) -> list[list[Event]]:
+        """Return what actually reached each leg's bridge since the last reset."""
+        return [recorder.log.events() for recorder in self._recorders]
+
+
+def build_stack(plugins: Plugins, bridge: ComponentSpec, layers: Sequence[ComponentSpec] = ()) -> Stack:
+    """Build a stack from specs, layers innermost first.
+
+    Raises:
+        ConfigError: an unknown component or key, or a value that isn't allowed.
+        PluginError: a plugin is broken, or what it made is no bridge or layer.
+    """
+    chain = _build_chain(plugins, StackSpec(bridge, layers=tuple(layers)), "")
+    return _guarded(chain)
+
+
+def wrap(plugins: Plugins, base: Bridge | Stack, layers: Sequence[ComponentSpec]) -> Stack:
+    """Put layers on a bridge instance or on a stack, which is used up: its guard goes, its layers stay.
+
+    Raises:
+        ConfigError, PluginError: as ``build_stack``.
+    """
+    if isinstance(base, Stack):
+        chain = base.chain
+    else:
+        chain = Chain(ComponentSpec(type(base).__name__), Recorder(base))
+    for spec in layers:
+        _add_layer(plugins, chain, spec, f"layers[{len(chain.layers)}]")
+    return _guarded(chain)
+
+
+def _guarded(chain: Chain) -> Stack:
+    try:
+        return Stack(chain)
+    except Exception:
+        chain.top.close()
+        raise
+
+
+def _build_chain(plugins: Plugins, spec: StackSpec, where: str) -> Chain:
+    found = plugins.find(BRIDGE, spec.bridge.use, f"{where}bridge")
+    bridge = _made(found, (found.configure(spec.bridge.config, f"{where}bridge"),))
+    if not isinstance(bridge, Bridge):
+        raise PluginError(f"{found.type}: the factory made {type(bridge).__name__}, not a Bridge")
+    chain = Chain(evolve(spec.bridge, use=found.type), Recorder(bridge))
+    try:
+        for index, layer in enumerate(spec.layers):
+            _add_layer(plugins, chain, layer, f"{where}layers[{index}]")
+    except Exception:
+        chain.top.close()
+        raise
+    return chain
+
+
+def _add_layer(plugins: Plugins, chain: Chain, spec: ComponentSpec, where: str) -> None:
+    found = plugins.find(LAYER, spec.use, where)
+    config = found.configure(spec.config, where)
+    if isinstance(config, LinkConfig):
+        leg = _build_chain(plugins, config.next, f"{where}.next.")
+        layer: Env = Link(chain.top, config, chain.graded, leg)
+        chain.legs.append(leg)
+    else:
+        layer = cast("Env", _made(found, (chain.top, config)))
+    if not isinstance(layer, Wrapper):
+        raise PluginError(f"{found.type}: the factory made {type(layer).__name__}, not a Layer")
+    full = evolve(spec, use=found.type)
+    key = digest(full.as_json())
+    occurrence = sum(digest(other.as_json()) == key for other, _ in chain.layers)
+    layer.identity = (found.type, key, occurrence)
+    chain.layers.append((full, layer))
+
+
+def _made(found: Found[Any], args: tuple[object, ...]) -> object:
+    try:
+        return found.factory()(*args)
+    except EnvHarnessError:
+        raise
+    except Exception as error:
+        shape = "(inner, config)" if found.kind is LAYER else "(config)"
+        raise LayerError(
+            f"{found.type}: its factory, called with {shape}, raised {type(error).__name__}: {error}"
+        ) from error
+
+
+def layer_specs(layers: Sequence[ComponentSpec | JsonObject | str]) -> tuple[ComponentSpec, ...]:
+    """Read a list of layers as users write them: specs, tables with ``use``, or names.
+
+    Raises:
+        ConfigError: one of them is neither.
+    """
+    from envharness_core.converter import structure
+
+    plain: list[Json] = [
+        layer.as_json() if isinstance(layer, ComponentSpec) else cast("Json", layer) for layer in layers
+    ]
+    return structure(plain, tuple[ComponentSpec, ...], "layers")

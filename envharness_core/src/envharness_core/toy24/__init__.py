@@ -1,0 +1,1 @@
+"""Toy24, the game of 24: the embedded benchmark."""

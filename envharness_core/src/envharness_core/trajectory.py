@@ -1,0 +1,166 @@
+"""Trajectories: what was proposed, what reached the world, and what was shown, step by step."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from attrs import frozen
+
+from envharness_core.data import Action, Observation, ResetResponse, StepResponse
+from envharness_core.events import Event, EventLog
+from envharness_core.jsondata import JsonObject
+from envharness_core.policy import Reply
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
+_LEVEL = 1  # most of what compression can win here, in a fifth of the default's time
+
+Spans = tuple[tuple[int, int], ...]
+"""For each leg, which of its events belong to a step, as ``[start, stop)``; an empty range for none."""
+
+
+@frozen
+class Step:
+    """One action of the policy and what came of it.
+
+    Args:
+        action: what the policy proposed; None where its reply held no action.
+        text: the policy's raw reply, with its first action only.
+        usage: tokens and costs of that reply.
+        spans: which events of each leg followed.
+        response: what the policy was shown.
+        dense: the bridge's optional dense reward, or None.
+        policy_seconds, env_seconds: the time of the reply and of the step.
+        dropped: how many further actions of the same reply were not played, because the episode had ended.
+    """
+
+    action: Action | None
+    text: str
+    usage: JsonObject
+    spans: Spans
+    response: StepResponse
+    dense: float | None
+    policy_seconds: float
+    env_seconds: float
+    dropped: int = 0
+
+
+@frozen
+class Trajectory:
+    """A whole episode: its start, its steps, and the events of each leg's bridge."""
+
+    start: ResetResponse | None
+    steps: tuple[Step, ...]
+    events: tuple[tuple[Event, ...], ...]
+
+    def events_of(self, step: Step) -> list[Event]:
+        """Return the events that followed a step: none for a blocked action, several at a hand-over."""
+        return [
+            event
+            for events, (start, stop) in zip(self.events, step.spans, strict=True)
+            for event in events[start:stop]
+        ]
+
+    def raw_observation(self, step: Step) -> Observation | None:
+        """Return what the bridge showed in a step, before any layer; None where the step never reached it."""
+        shown = [event for event in self.events_of(step) if "response" in event.body]
+        if not shown:
+            return None
+        response: Any = shown[-1].body["response"]
+        return Observation(**response["observation"])
+
+    def actions(self) -> list[Action]:
+        """Return what actually reached the first leg's bridge as steps, a Setup's replay included."""
+        return [event.action for event in self.events[0] if event.kind == "step"]
+
+
+class TrajectoryWriter:
+    """Writes an episode down as it happens; what was written can't be changed by who holds the same data."""
+
+    def __init__(self, logs: Sequence[EventLog]) -> None:
+        self._logs = logs
+        self._start: bytes = _encode(None)
+        self._steps: list[msgspec.Raw] = []
+        self._marks = [0] * len(logs)
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def start(self, response: ResetResponse) -> None:
+        """Write down the first response; the events so far are the reset's, a Setup's replay included."""
+        self._start = _encode(response)
+        self._marks = [len(log) for log in self._logs]
+
+    def step(
+        self,
+        reply: Reply,
+        number: int,
+        response: StepResponse,
+        *,
+        dense: float | None,
+        seconds: tuple[float, float],
+    ) -> None:
+        """Write down the action ``number`` of a reply, and what came of it."""
+        marks = [len(log) for log in self._logs]
+        spans = [(min(old, new), new) for old, new in zip(self._marks, marks, strict=True)]
+        self._marks = marks
+        actions = reply.actions
+        step = (
+            actions[number] if number < len(actions) else None,
+            reply.text if number == 0 else "",
+            reply.usage if number == 0 else {},
+            spans,
+            response,
+            dense,
+            *seconds,
+            len(actions) - number - 1 if response.ended else 0,
+        )
+        self._steps.append(msgspec.Raw(_encode(step)))
+
+    def blob(self) -> bytes:
+        """Return the trajectory, encoded and compressed."""
+        events = [[msgspec.Raw(event) for event in log.encoded()] for log in self._logs]
+        return zlib.compress(_encode((msgspec.Raw(self._start), self._steps, events)), _LEVEL)
+
+
+def read_trajectory(blob: bytes) -> Trajectory:
+    """Decode what ``TrajectoryWriter.blob`` returned.
+
+    Raises:
+        ValueError: the blob is damaged.
+    """
+    try:
+        start, steps, events = _decode(zlib.decompress(blob))
+        return Trajectory(
+            start=None if start is None else _reset_response(start),
+            steps=tuple(_step(*step) for step in steps),
+            events=tuple(tuple(Event(*event) for event in leg) for leg in events),
+        )
+    except (zlib.error, msgspec.DecodeError, TypeError, KeyError) as error:
+        raise ValueError(f"a damaged trajectory: {error}") from error
+
+
+def _step(
+    action: Any, text: str, usage: Any, spans: Any, response: Any, dense: Any, *rest: Any
+) -> Step:
+    policy_seconds, env_seconds, dropped = rest
+    return Step(
+        action=None if action is None else Action(**action),
+        text=text,
+        usage=usage,
+        spans=tuple((start, stop) for start, stop in spans),
+        response=StepResponse(
+            **{**response, "observation": Observation(**response["observation"])}
+        ),
+        dense=dense,
+        policy_seconds=policy_seconds,
+        env_seconds=env_seconds,
+        dropped=dropped,
+    )
+
+
+def _reset_response(start: Any) -> ResetResponse:
+    return ResetResponse(Observation(**start["observation"]), start["instruction"], start["info"])
