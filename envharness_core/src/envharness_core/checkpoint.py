@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from envharness_core.converter import structure
-from envharness_core.errors import CheckpointError, ConfigError
+from envharness_core.errors import CheckpointError, ConfigError, DataError
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.plugins import Plugins
 from envharness_core.spec import ComponentSpec
@@ -86,11 +86,9 @@ def read(path: Path) -> JsonObject:
     """
     try:
         data: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return copy_object(data)
+    except (OSError, ValueError, RecursionError, DataError) as error:
         raise CheckpointError(f"{path}: {error}") from error
-    if not isinstance(data, dict):
-        raise CheckpointError(f"{path}: expected a JSON object, got {type(data).__name__}")
-    return copy_object(data)
 
 
 def _spec(entry: Json, where: str) -> ComponentSpec:

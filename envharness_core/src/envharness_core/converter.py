@@ -145,9 +145,8 @@ def _literal(value: object, cls: Any) -> object:
 
 def _is_sequence(cls: Any) -> bool:
     args = get_args(cls)
-    return (get_origin(cls) is list and len(args) == 1) or (
-        get_origin(cls) is tuple and len(args) == 2 and args[1] is Ellipsis
-    )
+    name = getattr(get_origin(cls), "__name__", "")
+    return (name == "list" and len(args) == 1) or (name == "tuple" and len(args) == 2 and args[1] is Ellipsis)
 
 
 def _build() -> Converter:

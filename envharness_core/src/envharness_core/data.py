@@ -101,7 +101,8 @@ class Capabilities:
     Args:
         upstream: the benchmark's package or data set.
         version: its version; recorded in every episode.
-        snapshot: ``live`` if a saved state is valid at any time, ``episode`` if only at an episode's start.
+        snapshot: ``live`` if a saved state is valid at any time, ``episode`` if only at an episode's start: such a state
+            is what the reset left, and a replay that came after it is repeated when the state is loaded.
         resumable: whether ``resume()`` can go on after the benchmark ended the episode.
         deterministic: whether the same task, seed and actions give the same observations and verdict.
         seed_in_task: whether the seed is part of the task, so that every rollout of a task gets the same one.

@@ -134,6 +134,4 @@ def unknown(what: str, name: str, known: Iterable[str], *, where: str = "") -> C
     names = sorted(known)
     listed = ", ".join(names[:20]) + (f", ... ({len(names)} in all)" if len(names) > 20 else "")
     prefix = f"{where}: " if where else ""
-    return ConfigError(
-        f"{prefix}unknown {what} {name!r}{nearest(name, names)}; known: {listed or 'none'}"
-    )
+    return ConfigError(f"{prefix}unknown {what} {name!r}{nearest(name, names)}; known: {listed or 'none'}")

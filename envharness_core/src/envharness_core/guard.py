@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Literal, TypeAlias, TypeVar, cast
 
 from envharness_core.data import (
     Action,
@@ -17,8 +18,16 @@ from envharness_core.data import (
 from envharness_core.env import Env
 from envharness_core.errors import CheckpointError, DataError, EpisodeOver, LayerError, OrderError
 from envharness_core.jsondata import Json, JsonObject, copy_object
-from envharness_core.recorder import Recorder, checked_observation, checked_response, malformed
+from envharness_core.recorder import (
+    Recorder,
+    checked_observation,
+    checked_reset,
+    checked_response,
+    malformed,
+)
 from envharness_core.tools import Tool, Toolbox
+
+T = TypeVar("T")
 
 Phase: TypeAlias = Literal["new", "running", "over", "failed", "closed"]
 """Where an episode is: not begun, going on, ended, broken by an error, released."""
@@ -49,13 +58,11 @@ class Guard(Env):
 
     def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
         self._refuse_closed("reset")
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise OrderError(f"reset: the seed must be an integer, got {seed!r}")
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+            raise OrderError(f"reset: the seed must be an integer in [0, 2**64), got {seed!r}")
         self.phase = "failed"
         response = self._inner.reset(seed, copy_object(options, "options"))
-        checked = ResetResponse(
-            _checked(checked_observation, response.observation), response.instruction, response.info
-        )
+        checked = _checked(checked_reset, response)
         self.phase = "running"
         return checked
 
@@ -64,7 +71,7 @@ class Guard(Env):
             self._refuse_step()
         action, problem = self._well_formed(action)
         if problem is not None:
-            return malformed(self._inner.observe(), problem)
+            return malformed(self.observe(), problem)
         self.phase = "failed"
         response = self._inner.step(action)
         if not any(recorder.emitted is response for recorder in self._recorders):
@@ -74,7 +81,7 @@ class Guard(Env):
 
     def observe(self) -> Observation:
         self._refuse_new("observe")
-        return self._inner.observe()
+        return _checked(checked_observation, self._inner.observe())
 
     def evaluate(self) -> Verdict:
         self._refuse_new("evaluate")
@@ -82,7 +89,7 @@ class Guard(Env):
 
     def get_env_state(self) -> EnvState:
         self._refuse_new("get_env_state")
-        return self._inner.get_env_state()
+        return EnvState(_checked(_checked_state, self._inner.get_env_state()))
 
     def resume(self) -> None:
         self._refuse_new("resume")
@@ -114,12 +121,17 @@ class Guard(Env):
         if self.phase == "closed":
             return
         self.phase = "closed"
-        self._inner.close()
+        with ExitStack() as closing:  # a layer that fails to close, or forgets to, leaves no bridge open
+            for recorder in self._recorders:
+                closing.callback(recorder.close)
+            self._inner.close()
 
     def _well_formed(self, action: Action) -> tuple[Action, str | None]:
-        if not isinstance(action, Action):
-            return action, f"expected an Action, got {type(action).__name__}"
-        if action.kwargs == "":  # what some models send for a tool without arguments
+        given: object = action  # a policy may hand over anything, whatever its annotations say
+        if not isinstance(given, Action):
+            return Action(""), f"expected an Action, got {type(given).__name__}"
+        said: object = action.kwargs
+        if said == "":  # what some models send for a tool without arguments
             action = Action(action.name)
         problem = self._toolbox.problem_with(action)
         if problem is not None:
@@ -146,7 +158,11 @@ class Guard(Env):
             raise OrderError(f"{call}: the environment is closed")
 
 
-def _checked(check, value):  # type: ignore[no-untyped-def]
+def _checked_state(state: object) -> JsonObject:
+    return copy_object(state, "state")
+
+
+def _checked(check: Callable[[object], T], value: object) -> T:
     try:
         return check(value)
     except DataError as error:

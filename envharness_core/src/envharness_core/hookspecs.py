@@ -24,7 +24,7 @@ hookimpl = pluggy.HookimplMarker("envharness")
 
 
 @hookspec
-def envharness_bridges() -> Iterable[Component[Bridge]]:
+def envharness_bridges() -> Iterable[Component[Bridge]]:  # type: ignore[empty-body]
     """Yield bridges: ``factory(config) -> Bridge``.
 
     ::
@@ -36,7 +36,7 @@ def envharness_bridges() -> Iterable[Component[Bridge]]:
 
 
 @hookspec
-def envharness_layers() -> Iterable[Component[Env]]:
+def envharness_layers() -> Iterable[Component[Env]]:  # type: ignore[empty-body]
     """Yield layers: ``factory(inner, config) -> Layer``.
 
     ::
@@ -48,7 +48,7 @@ def envharness_layers() -> Iterable[Component[Env]]:
 
 
 @hookspec
-def envharness_objectives() -> Iterable[Component[Objective]]:
+def envharness_objectives() -> Iterable[Component[Objective]]:  # type: ignore[empty-body]
     """Yield objectives: ``factory(config) -> Objective``.
 
     ::
@@ -60,7 +60,7 @@ def envharness_objectives() -> Iterable[Component[Objective]]:
 
 
 @hookspec
-def envharness_designers() -> Iterable[Component[Designer]]:
+def envharness_designers() -> Iterable[Component[Designer]]:  # type: ignore[empty-body]
     """Yield designers: ``factory(config) -> Designer``.
 
     ::
@@ -72,7 +72,7 @@ def envharness_designers() -> Iterable[Component[Designer]]:
 
 
 @hookspec
-def envharness_policies() -> Iterable[Component[Policy]]:
+def envharness_policies() -> Iterable[Component[Policy]]:  # type: ignore[empty-body]
     """Yield policies: ``factory(config) -> Policy``.
 
     ::
@@ -84,7 +84,7 @@ def envharness_policies() -> Iterable[Component[Policy]]:
 
 
 @hookspec
-def envharness_executors() -> Iterable[Component[Executor]]:
+def envharness_executors() -> Iterable[Component[Executor]]:  # type: ignore[empty-body]
     """Yield executors: ``factory(config) -> Executor``.
 
     ::

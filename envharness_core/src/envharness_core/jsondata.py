@@ -1,6 +1,7 @@
 """Strict JSON: the only thing that crosses the contract.
 
-Objects with string keys, arrays, strings, finite numbers, booleans and null. No NaN, no lone surrogates, no handles.
+Objects with string keys, arrays, strings, finite numbers, booleans and null. No NaN, no integers beyond 64 bits, no lone surrogates,
+no handles.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from envharness_core.errors import DataError
 
 if TYPE_CHECKING:
-    Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+    Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
     JsonObject: TypeAlias = dict[str, Json]
 else:  # a recursive alias can't be resolved at run time, where cattrs reads annotations
     Json = Any
@@ -81,6 +82,12 @@ def _copy_str(value: str, path: str) -> str:
     return value
 
 
+def _copy_int(value: int, path: str) -> int:
+    if not _SMALLEST <= value <= _LARGEST:
+        raise DataError(path, "an integer beyond 64 bits can't be encoded; write it as text")
+    return value
+
+
 def _copy_float(value: float, path: str) -> float:
     if not isfinite(value):
         raise DataError(path, f"{value} is not a JSON number")
@@ -105,7 +112,7 @@ def _copy_unusual(value: Any, path: str) -> Json:
     if isinstance(value, str):
         return _copy_str(str.__str__(value), path)
     if isinstance(value, int):
-        return int(value)
+        return _copy_int(int(value), path)
     if isinstance(value, float):
         return _copy_float(float(value), path)
     if isinstance(value, Mapping):
@@ -115,9 +122,11 @@ def _copy_unusual(value: Any, path: str) -> Json:
     raise DataError(path, f"{type(value).__name__} is not strict JSON; encode it as plain data")
 
 
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1  # what msgpack, in which events are kept, can hold
+
 _COPIERS: dict[type, Callable[[Any, str], Json]] = {
     str: _copy_str,
-    int: _same,
+    int: _copy_int,
     bool: _same,
     type(None): _same,
     float: _copy_float,

@@ -16,7 +16,7 @@ from envharness_core.data import (
     Verdict,
 )
 from envharness_core.env import ConfigT, Env
-from envharness_core.errors import CheckpointError, LayerError
+from envharness_core.errors import CheckpointError, DataError, LayerError
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.seeds import derive
 from envharness_core.tools import Tool
@@ -93,8 +93,8 @@ class Wrapper(Env, Generic[ConfigT]):
         try:
             self._layer_seed = cast("int", state["layer_seed"])
             self._random = _random(state["random"])
-            own = cast("JsonObject", state["own"])
-        except (KeyError, TypeError, ValueError) as error:
+            own = copy_object(state["own"], "own")
+        except (DataError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{type(self).__name__}: not a layer's state ({error!r})") from error
         self.restore(own)
 

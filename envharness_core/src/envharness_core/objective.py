@@ -41,7 +41,8 @@ class Judgement:
         direction: which way the candidate should move.
         score: how good it is, in [0, 1]; for a band, the posterior probability of being inside.
         reason: the numbers in a sentence.
-        rollouts: with ``MORE``, how many further graded rollouts are wanted.
+        rollouts: with ``MORE``, how many further graded rollouts are wanted; with ``ACCEPT``, how many there may be
+            if the designer wants more; 0 for none.
     """
 
     decision: Decision
@@ -71,6 +72,8 @@ class Objective(ABC):
 
     summary: str
     """What the objective asks for, as a designer is told it."""
+    band: tuple[float, float] | None = None
+    """The success rates that are asked for, where the objective is about them."""
 
     @abstractmethod
     def judge(self, baseline: Sequence[Episode], attempt: Sequence[Episode]) -> Judgement:

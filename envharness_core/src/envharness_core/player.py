@@ -12,7 +12,7 @@ from attrs import define, field
 
 from envharness_core.data import Action, StepResponse, Verdict
 from envharness_core.episode import Episode, EpisodeSpec, Record
-from envharness_core.errors import BridgeError, EnvHarnessError, ProviderError, VerifierError
+from envharness_core.errors import BridgeError, DataError, EnvHarnessError, ProviderError, VerifierError
 from envharness_core.jsondata import JsonObject, copy_object
 from envharness_core.kinds import POLICY
 from envharness_core.outcome import Outcome
@@ -28,7 +28,7 @@ _clock = time.perf_counter
 
 
 @define
-class _Ending(Exception):
+class _Ending(Exception):  # noqa: N818 - not every ending is an error
     """An episode's end, with or without an error behind it."""
 
     outcome: Outcome
@@ -62,16 +62,14 @@ class Player:
     def play(self, spec: EpisodeSpec) -> Record:
         """Play one episode and return it with its trajectory."""
         try:
-            stack, policy = self._stack(spec), self._policy(spec)
-        except Exception as error:
-            outcome = Outcome.ENV_ERROR if isinstance(error, BridgeError) else Outcome.RULES_ERROR
-            episode = _episode(spec, _Ending(outcome, _said(error)), None)
-            return Record(episode, TrajectoryWriter(()).blob())
+            stack, policy = self._made(spec)
+        except _Ending as ending:
+            return Record(_episode(spec, ending, None), TrajectoryWriter(()).blob())
         play = _Play(spec, stack, policy, TrajectoryWriter([r.log for r in stack.chain.recorders()]))
-        ending, verdict = _played(play)
+        played, verdict = _played(play)
         if verdict is None:
             self._drop(spec)
-        return Record(_episode(spec, ending, verdict, play), play.writer.blob())
+        return Record(_episode(spec, played, verdict, play), play.writer.blob())
 
     def close(self) -> None:
         """Release every stack and policy; idempotent."""
@@ -85,6 +83,19 @@ class Player:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _made(self, spec: EpisodeSpec) -> tuple[Stack, Policy]:
+        try:
+            stack = self._stack(spec)
+        except Exception as error:
+            outcome = Outcome.ENV_ERROR if isinstance(error, BridgeError) else Outcome.RULES_ERROR
+            raise _Ending(outcome, _said(error)) from error
+        try:
+            return stack, self._policy(spec)
+        except Exception as error:
+            provider = isinstance(error, ProviderError)
+            outcome = Outcome.PROVIDER_ERROR if provider else Outcome.POLICY_ERROR
+            raise _Ending(outcome, _said(error)) from error
 
     def _stack(self, spec: EpisodeSpec) -> Stack:
         design = spec.design
@@ -118,7 +129,7 @@ def _played(play: _Play) -> tuple[_Ending, Verdict | None]:
     except BridgeError as error:
         outcome = Outcome.VERIFIER_ERROR if isinstance(error, VerifierError) else Outcome.ENV_ERROR
         return _Ending(outcome, _said(error)), None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the border of an episode
         return _Ending(Outcome.RULES_ERROR, _said(error)), None
     return _graded(play, ending)
 
@@ -153,13 +164,24 @@ def _loop(play: _Play) -> _Ending:
 
 def _replied(play: _Play, observation: Any) -> tuple[Reply, float]:
     before = play.policy_seconds
-    reply = _ask(play, play.policy.act, observation)
-    if not isinstance(reply, Reply) or not isinstance(reply.actions, tuple):
-        raise _Ending(Outcome.POLICY_ERROR, f"act must return a Reply, got {reply!r:.200}")
+    reply = _checked_reply(_ask(play, play.policy.act, observation))
     for key, amount in reply.usage.items():
         if isinstance(amount, int | float):
             play.usage[key] = amount + play.usage.get(key, 0)  # type: ignore[operator]
     return reply, play.policy_seconds - before
+
+
+def _checked_reply(reply: object) -> Reply:
+    """Return a reply that can be counted and written down; what its actions hold is the guard's business."""
+    if not isinstance(reply, Reply) or not isinstance(reply.actions, tuple):
+        raise _Ending(Outcome.POLICY_ERROR, f"act must return a Reply, got {reply!r:.200}")
+    if not all(isinstance(action, Action) for action in reply.actions) or not isinstance(reply.text, str):
+        raise _Ending(Outcome.POLICY_ERROR, f"a Reply holds Actions and a text, got {reply!r:.200}")
+    try:
+        usage = copy_object(reply.usage, "usage")
+    except DataError as error:
+        raise _Ending(Outcome.POLICY_ERROR, f"the reply's {error}") from error
+    return Reply(reply.actions, reply.text.encode(errors="replace").decode(), usage)
 
 
 def _step(play: _Play, reply: Reply, number: int, policy_seconds: float) -> StepResponse:
@@ -171,16 +193,16 @@ def _step(play: _Play, reply: Reply, number: int, policy_seconds: float) -> Step
     env_seconds = _clock() - began
     play.env_seconds += env_seconds
     response, dense = _with_dense_reward(play.stack, response)
-    play.writer.step(
-        _recordable(reply), number, response, dense=dense, seconds=(policy_seconds, env_seconds)
-    )
+    last = response.ended or len(play.writer) + 1 >= play.spec.design.limits.steps
+    seconds = (policy_seconds, env_seconds)
+    play.writer.step(_recordable(reply), number, response, dense=dense, seconds=seconds, last=last)
     return response
 
 
 def _with_dense_reward(stack: Stack, response: StepResponse) -> tuple[StepResponse, float | None]:
     try:
         return response, stack.step_reward(response.info)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - recorded, never fatal
         noted = {**response.info, "step_reward_error": f"{type(error).__name__}: {error}"}
         return StepResponse(
             response.observation, response.reward, response.terminated, response.truncated, noted
@@ -191,9 +213,9 @@ def _recordable(reply: Reply) -> Reply:
     """Make sure that a reply can be written down, whatever a policy put into its arguments."""
     try:
         for action in reply.actions:
-            copy_object(action.kwargs)
+            copy_object({action.name: copy_object(action.kwargs)})  # a name is text, as a key is
     except EnvHarnessError:
-        spoken = tuple(Action(str(a.name), {"malformed": repr(a.kwargs)[:2000]}) for a in reply.actions)
+        spoken = tuple(Action(ascii(a.name), {"malformed": ascii(a.kwargs)[:2000]}) for a in reply.actions)
         return Reply(spoken, reply.text, reply.usage)
     return reply
 

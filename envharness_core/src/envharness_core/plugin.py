@@ -60,9 +60,7 @@ def envharness_objectives() -> Iterable[Component[Objective]]:
 def envharness_designers() -> Iterable[Component[Designer]]:
     """Yield the designers that need no model."""
     yield _component("noop", "designers.noop:Noop", None, "proposes nothing")
-    yield _component(
-        "scripted", "designers.scripted:Scripted", "ScriptedConfig", "proposes a given list"
-    )
+    yield _component("scripted", "designers.scripted:Scripted", "ScriptedConfig", "proposes a given list")
     yield _component(
         "catalog",
         "designers.catalog:Catalog",
@@ -74,9 +72,7 @@ def envharness_designers() -> Iterable[Component[Designer]]:
 @hookimpl
 def envharness_policies() -> Iterable[Component[Policy]]:
     """Yield the policies that need no model."""
-    yield _component(
-        "random", "policies.random:RandomPolicy", "RandomConfig", "calls tools by chance"
-    )
+    yield _component("random", "policies.random:RandomPolicy", "RandomConfig", "calls tools by chance")
     yield _component(
         "scripted", "policies.scripted:ScriptedPolicy", "ScriptConfig", "does a given list of actions"
     )

@@ -52,7 +52,7 @@ class Found(Generic[T]):
     kind: Kind[T]
 
     @property
-    def type(self) -> str:
+    def full_name(self) -> str:
         """The full name, ``plugin/component``."""
         return f"{self.source.name}/{self.component.name}"
 
@@ -83,7 +83,7 @@ class Found(Generic[T]):
         Raises:
             ConfigError: names each wrong field, what is allowed, and the component.
         """
-        return structure(config, self.config_class(), f"{where} ({self.type})")
+        return structure(config, self.config_class(), f"{where} ({self.full_name})")
 
     def _imported(self, target: Any, what: str) -> Any:
         if not isinstance(target, str):
@@ -115,7 +115,7 @@ class Listed:
             "version": self.source.version,
             "error": self.error or None,
             "components": [
-                {"kind": found.kind.name, "type": found.type, "summary": found.summary}
+                {"kind": found.kind.name, "type": found.full_name, "summary": found.summary}
                 for found in self.components
             ],
         }
@@ -187,7 +187,7 @@ class Plugins:
         """Return all components of a kind that can be loaded, by full name."""
         rows = [row for row in self.listing() if not row.error]
         found = [found for row in rows for found in row.components if found.kind is kind]
-        return sorted(found, key=lambda item: item.type)
+        return sorted(found, key=lambda item: item.full_name)
 
     def listing(self) -> list[Listed]:
         """Load every plugin in its own guard and return what each offers, or why it is broken."""
@@ -223,7 +223,7 @@ class Plugins:
             yield use, use
 
     def _known(self, kind: Kind[T]) -> list[str]:
-        return [short_name(found.type) for found in self.components(kind)]
+        return [short_name(found.full_name) for found in self.components(kind)]
 
     def _load(self, name: str) -> dict[str, tuple[Found[Any], ...]]:
         if name not in self._loaded:
@@ -247,9 +247,7 @@ class Plugins:
             raise PluginError(f"{source}: {_hook_problem(module, error)}") from error
         return {kind.hook: tuple(self._registered(source, module, kind)) for kind in KINDS}
 
-    def _registered(
-        self, source: Source, module: ModuleType, kind: Kind[Any]
-    ) -> Iterator[Found[Any]]:
+    def _registered(self, source: Source, module: ModuleType, kind: Kind[Any]) -> Iterator[Found[Any]]:
         seen = set()
         for implementation in getattr(self._manager.hook, kind.hook).get_hookimpls():
             if implementation.plugin is not module:
@@ -269,9 +267,7 @@ def short_name(type_name: str) -> str:
 
 def _source(point: EntryPoint) -> Source:
     dist = point.dist
-    return Source(
-        point.name, point.value, dist.name if dist else "unknown", dist.version if dist else ""
-    )
+    return Source(point.name, point.value, dist.name if dist else "unknown", dist.version if dist else "")
 
 
 def _yielded(source: Source, kind: Kind[Any], function: Any) -> list[Component[Any]]:
@@ -297,5 +293,3 @@ def _hook_problem(module: ModuleType, error: Exception) -> str:
             return f"there is no hook {name!r}{nearest(name, hooks)}; hooks: {', '.join(hooks)}"
     first = str(error).strip().split("\n")[-1]
     return f"a hook takes no arguments and yields components, as in 'def {hooks[0]}()': {first}"
-
-

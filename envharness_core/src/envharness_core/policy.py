@@ -31,9 +31,7 @@ class Policy(ABC):
     """An agent under test. One instance plays one episode at a time, any number in a row."""
 
     @abstractmethod
-    def start(
-        self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()
-    ) -> None:
+    def start(self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()) -> None:
         """Forget the last episode and read the new one's task.
 
         Args:

@@ -43,8 +43,9 @@ class Recorder(Env):
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
         self._name = type(bridge).__name__
-        self._tools = tuple(bridge.tools())
-        self._toolbox = Toolbox(self._tools)
+        with self._border("tools"):
+            self._tools = tuple(bridge.tools())
+            self._toolbox = Toolbox(self._tools)
         self._ended = False
         self._moved = False
         self._closed = False
@@ -72,12 +73,7 @@ class Recorder(Env):
         self._ended = self._moved = False
         given = copy_object(options, "options")
         with self._border("reset"):
-            response = self._bridge.reset(seed, copy_object(given))
-            checked = ResetResponse(
-                _observation(response.observation),
-                _text(response.instruction, "instruction"),
-                copy_object(response.info, "info"),
-            )
+            checked = checked_reset(self._bridge.reset(seed, copy_object(given)))
         self.log.append("reset", seed=seed, options=given, response=checked)
         return checked
 
@@ -135,7 +131,8 @@ class Recorder(Env):
         self._moved = False
 
     def step_reward(self, info: JsonObject) -> float | None:
-        return self._bridge.step_reward(info)
+        dense = self._bridge.step_reward(info)
+        return None if dense is None else _number(dense, "step_reward")
 
     def save_state(self) -> JsonObject:
         """Return the bridge's state and the events that led to it.
@@ -160,8 +157,18 @@ class Recorder(Env):
             raise CheckpointError(f"env.state: not a recorder's state ({error!r})") from error
         with self._border("load_state"):
             self._bridge.load_state(copy_object(bridge, "env.state.bridge"))
+            if self.capabilities.snapshot == "episode":
+                self._repeat(events)
         self.log.replace(events)
         self._ended, self._moved = ended, moved
+
+    def _repeat(self, events: Sequence[Event]) -> None:
+        """Repeat a replay that came before the start: such a bridge's state is what a reset left."""
+        for event in events:
+            if event.kind == "step":
+                self._bridge.step(event.action)
+            elif event.kind == "notify":
+                self._bridge.notify_replay_complete()
 
     def close(self) -> None:
         if self._closed:
@@ -186,6 +193,21 @@ def malformed(observation: Observation, problem: str) -> StepResponse:
     """Answer a malformed call: the world as it was, with the problem in front of it."""
     shown = observation.preceded_by(f"Malformed call: {problem}")
     return StepResponse(shown, info={"malformed": problem})
+
+
+def checked_reset(response: object) -> ResetResponse:
+    """Return a checked copy of a reset's response.
+
+    Raises:
+        DataError: it is no ``ResetResponse``, or something in it has the wrong type.
+    """
+    if not isinstance(response, ResetResponse):
+        raise DataError("", f"expected a ResetResponse, got {type(response).__name__}")
+    return ResetResponse(
+        checked_observation(response.observation),
+        _text(response.instruction, "instruction"),
+        copy_object(response.info, "info"),
+    )
 
 
 def checked_response(response: object, path: str = "") -> StepResponse:

@@ -10,10 +10,10 @@ from attrs import evolve
 from envharness_core.chain import Chain
 from envharness_core.data import Verdict
 from envharness_core.env import Bridge, Env
-from envharness_core.errors import EnvHarnessError, LayerError, PluginError
+from envharness_core.errors import BridgeError, EnvHarnessError, LayerError, PluginError
 from envharness_core.events import Event
 from envharness_core.guard import Guard
-from envharness_core.jsondata import Json, JsonObject, copy_object, digest
+from envharness_core.jsondata import Json, JsonObject, digest
 from envharness_core.kinds import BRIDGE, LAYER
 from envharness_core.layer import Wrapper
 from envharness_core.layers.link import Link, LinkConfig
@@ -65,6 +65,7 @@ def build_stack(plugins: Plugins, bridge: ComponentSpec, layers: Sequence[Compon
     Raises:
         ConfigError: an unknown component or key, or a value that isn't allowed.
         PluginError: a plugin is broken, or what it made is no bridge or layer.
+        BridgeError: the bridge can't be made here.
     """
     chain = _build_chain(plugins, StackSpec(bridge, layers=tuple(layers)), "")
     return _guarded(chain)
@@ -77,12 +78,12 @@ def wrap(plugins: Plugins, base: Bridge | Stack, layers: Sequence[ComponentSpec]
         ConfigError, PluginError: as ``build_stack``.
     """
     if isinstance(base, Stack):
-        chain = base.chain
+        chain = evolve(base.chain, layers=[*base.chain.layers], legs=[*base.chain.legs])
     else:
         chain = Chain(ComponentSpec(type(base).__name__), Recorder(base))
     for spec in layers:
         _add_layer(plugins, chain, spec, f"layers[{len(chain.layers)}]")
-    return _guarded(chain)
+    return Stack(chain)
 
 
 def _guarded(chain: Chain) -> Stack:
@@ -97,8 +98,12 @@ def _build_chain(plugins: Plugins, spec: StackSpec, where: str) -> Chain:
     found = plugins.find(BRIDGE, spec.bridge.use, f"{where}bridge")
     bridge = _made(found, (found.configure(spec.bridge.config, f"{where}bridge"),))
     if not isinstance(bridge, Bridge):
-        raise PluginError(f"{found.type}: the factory made {type(bridge).__name__}, not a Bridge")
-    chain = Chain(evolve(spec.bridge, use=found.type), Recorder(bridge))
+        raise PluginError(f"{found.full_name}: the factory made {type(bridge).__name__}, not a Bridge")
+    try:
+        chain = Chain(evolve(spec.bridge, use=found.full_name), Recorder(bridge))
+    except Exception:
+        bridge.close()
+        raise
     try:
         for index, layer in enumerate(spec.layers):
             _add_layer(plugins, chain, layer, f"{where}layers[{index}]")
@@ -113,16 +118,20 @@ def _add_layer(plugins: Plugins, chain: Chain, spec: ComponentSpec, where: str) 
     config = found.configure(spec.config, where)
     if isinstance(config, LinkConfig):
         leg = _build_chain(plugins, config.next, f"{where}.next.")
-        layer: Env = Link(chain.top, config, chain.graded, leg)
+        try:
+            layer: Env = Link(chain.top, config, chain.graded, leg)
+        except Exception:
+            leg.top.close()
+            raise
         chain.legs.append(leg)
     else:
         layer = cast("Env", _made(found, (chain.top, config)))
     if not isinstance(layer, Wrapper):
-        raise PluginError(f"{found.type}: the factory made {type(layer).__name__}, not a Layer")
-    full = evolve(spec, use=found.type)
+        raise PluginError(f"{found.full_name}: the factory made {type(layer).__name__}, not a Layer")
+    full = evolve(spec, use=found.full_name)
     key = digest(full.as_json())
     occurrence = sum(digest(other.as_json()) == key for other, _ in chain.layers)
-    layer.identity = (found.type, key, occurrence)
+    layer.identity = (found.full_name, key, occurrence)
     chain.layers.append((full, layer))
 
 
@@ -132,9 +141,10 @@ def _made(found: Found[Any], args: tuple[object, ...]) -> object:
     except EnvHarnessError:
         raise
     except Exception as error:
-        shape = "(inner, config)" if found.kind is LAYER else "(config)"
-        raise LayerError(
-            f"{found.type}: its factory, called with {shape}, raised {type(error).__name__}: {error}"
+        layer = found.kind is LAYER
+        shape = "(inner, config)" if layer else "(config)"
+        raise (LayerError if layer else BridgeError)(
+            f"{found.full_name}: its factory, called with {shape}, raised {type(error).__name__}: {error}"
         ) from error
 
 

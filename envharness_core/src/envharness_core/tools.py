@@ -39,11 +39,14 @@ class Tool:
             ['i']
 
         Raises:
-            PluginError: a parameter has no annotation, or is ``*args`` or ``**kwargs``.
+            PluginError: a parameter has no annotation, one that JSON can't hold, or is ``*args`` or ``**kwargs``.
         """
         name = function.__name__
-        arguments = msgspec.defstruct(name, _fields(function), forbid_unknown_fields=True)
-        reference = msgspec.json.schema(arguments)
+        try:
+            arguments = msgspec.defstruct(name, _fields(function), forbid_unknown_fields=True)
+            reference = msgspec.json.schema(arguments)
+        except (TypeError, NameError) as error:
+            raise PluginError(f"tool {name}: its parameters can't be described: {error}") from error
         schema = _inlined(reference, name)
         return cls(name, inspect.getdoc(function) or "", schema, arguments)
 
@@ -55,6 +58,10 @@ class Tool:
             msgspec.convert(kwargs, self._arguments)
         except msgspec.ValidationError as error:
             return str(error)
+        except UnicodeEncodeError:
+            return "text with a lone surrogate can't be encoded"
+        except RecursionError:
+            return "nested too deeply, or contains itself"
         return None
 
     def as_json(self) -> JsonObject:

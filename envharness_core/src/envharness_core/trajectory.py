@@ -34,7 +34,7 @@ class Step:
         response: what the policy was shown.
         dense: the bridge's optional dense reward, or None.
         policy_seconds, env_seconds: the time of the reply and of the step.
-        dropped: how many further actions of the same reply were not played, because the episode had ended.
+        dropped: how many further actions of the same reply were not played, because the episode had stopped.
     """
 
     action: Action | None
@@ -102,8 +102,9 @@ class TrajectoryWriter:
         *,
         dense: float | None,
         seconds: tuple[float, float],
+        last: bool,
     ) -> None:
-        """Write down the action ``number`` of a reply, and what came of it."""
+        """Write down the action ``number`` of a reply, and what came of it; ``last`` where the episode stops here."""
         marks = [len(log) for log in self._logs]
         spans = [(min(old, new), new) for old, new in zip(self._marks, marks, strict=True)]
         self._marks = marks
@@ -116,7 +117,7 @@ class TrajectoryWriter:
             response,
             dense,
             *seconds,
-            len(actions) - number - 1 if response.ended else 0,
+            max(0, len(actions) - number - 1) if last else 0,
         )
         self._steps.append(msgspec.Raw(_encode(step)))
 
@@ -143,18 +144,14 @@ def read_trajectory(blob: bytes) -> Trajectory:
         raise ValueError(f"a damaged trajectory: {error}") from error
 
 
-def _step(
-    action: Any, text: str, usage: Any, spans: Any, response: Any, dense: Any, *rest: Any
-) -> Step:
+def _step(action: Any, text: str, usage: Any, spans: Any, response: Any, dense: Any, *rest: Any) -> Step:
     policy_seconds, env_seconds, dropped = rest
     return Step(
         action=None if action is None else Action(**action),
         text=text,
         usage=usage,
         spans=tuple((start, stop) for start, stop in spans),
-        response=StepResponse(
-            **{**response, "observation": Observation(**response["observation"])}
-        ),
+        response=StepResponse(**{**response, "observation": Observation(**response["observation"])}),
         dense=dense,
         policy_seconds=policy_seconds,
         env_seconds=env_seconds,

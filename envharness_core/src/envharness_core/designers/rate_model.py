@@ -1,8 +1,9 @@
 """How a task's success rate depends on the knobs of its layers: a Bayesian logistic regression, in plain Python.
 
 The logit of a candidate's rate is its features times the task's coefficients, plus an effect of its own, because the
-regression is wrong locally: rollouts of the candidate itself count for more than those of its neighbours. Everything
-is a pure function of frozen data. Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006),
+regression is wrong locally: rollouts of the candidate itself count for more than those of its neighbours. Where chance
+alone is known to end some episodes (faults under a tight budget), the rate has a known ceiling: rate = ceiling *
+sigmoid(logit). Everything is a pure function of frozen data. Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006),
 algorithm 3.1 for the Laplace approximation, here with the covariance of a linear model plus a nugget.
 """
 
@@ -42,11 +43,19 @@ class Gaussian:
 
 @frozen
 class Sample:
-    """What was seen of one candidate: its features, and successes out of graded rollouts (``trials`` > 0)."""
+    """What was seen of one candidate.
+
+    Args:
+        features: its knobs as numbers; usually the first is 1, for the intercept.
+        successes: how many of its rollouts succeeded.
+        trials: how many were graded, at least 1.
+        ceiling: the known share of episodes, in (0, 1], in which its layers leave a success possible.
+    """
 
     features: Vector
     successes: int
     trials: int
+    ceiling: float = 1.0
 
 
 @frozen
@@ -70,10 +79,10 @@ class Fit:
         mean, variance = projected(self.coefficients, features)
         return mean, variance + self.spread**2
 
-    def in_band(self, key: str, features: Vector, low: float, high: float) -> float:
-        """Return the probability that a candidate's true rate is between ``low`` and ``high``, both in (0, 1)."""
+    def in_band(self, key: str, features: Vector, band: tuple[float, float], ceiling: float = 1.0) -> float:
+        """Return the probability that a candidate's true rate is in the band: two rates in (0, 1), ascending."""
         mean, variance = self.logit(key, features)
-        return within(mean, variance, low, high)
+        return within(mean, variance, band[0] / ceiling, band[1] / ceiling)
 
 
 def fit(prior: Gaussian, samples: Mapping[str, Sample], spread: float = 0.4) -> Fit:
@@ -105,16 +114,20 @@ def fit(prior: Gaussian, samples: Mapping[str, Sample], spread: float = 0.4) -> 
 
 
 def within(mean: float, variance: float, low: float, high: float) -> float:
-    """Return the probability that a rate is between low and high, its logit being normal."""
+    """Return the probability that a rate is between low and high (both above 0), its logit being normal."""
     deviation = sqrt(variance)
-    return _cdf((logit(high) - mean) / deviation) - _cdf((logit(low) - mean) / deviation)
+    below_high = _cdf((logit(high) - mean) / deviation) if high < 1.0 else 1.0
+    below_low = _cdf((logit(low) - mean) / deviation) if low < 1.0 else 1.0
+    return below_high - below_low
 
 
 def draw(gaussian: Gaussian, random: Random) -> Vector:
     """Draw coefficients: what Thompson sampling takes for the truth, this once."""
     factor = _cholesky([list(row) for row in gaussian.covariance])
     noise = [random.gauss(0.0, 1.0) for _ in gaussian.mean]
-    return tuple(m + _dot(row, noise[: i + 1]) for i, (m, row) in enumerate(zip(gaussian.mean, factor, strict=True)))
+    return tuple(
+        m + _dot(row, noise[: i + 1]) for i, (m, row) in enumerate(zip(gaussian.mean, factor, strict=True))
+    )
 
 
 def projected(gaussian: Gaussian, features: Vector) -> tuple[float, float]:
@@ -125,27 +138,38 @@ def projected(gaussian: Gaussian, features: Vector) -> tuple[float, float]:
     return mean, sum(x * sum(y * rows[i][j] for j, y in used) for i, x in used)
 
 
-def learned_prior(base: Gaussian, posteriors: Sequence[Gaussian], weight: float = 4.0) -> Gaussian:
-    """Return the prior that earlier tasks suggest: one EM step, with ``base`` counting as ``weight`` tasks.
+def learned_prior(
+    base: Gaussian,
+    tasks: Sequence[Mapping[str, Sample]],
+    *,
+    spread: float = 0.4,
+    weight: float = 4.0,
+    rounds: int = 8,
+) -> Gaussian:
+    """Return the prior that the rollouts of earlier tasks suggest: empirical Bayes by EM, ``rounds`` of it.
 
     The mean is that of the tasks; the covariance is their uncertainty plus how much they differ from each other.
+    ``base`` counts as ``weight`` tasks, so that nothing changes where there were none.
     """
+    prior = base
+    for _ in range(rounds if tasks else 0):
+        prior = _pooled(base, [fit(prior, samples, spread).coefficients for samples in tasks], weight)
+    return prior
+
+
+def _pooled(base: Gaussian, posteriors: Sequence[Gaussian], weight: float) -> Gaussian:
     total = weight + len(posteriors)
     parts = [(weight, base), *((1.0, posterior) for posterior in posteriors)]
     size = range(len(base.mean))
-    mean = tuple(sum(w * part.mean[k] for w, part in parts) / total for k in size)
-    covariance = tuple(
-        tuple(
-            sum(
-                w * (part.covariance[i][j] + (part.mean[i] - mean[i]) * (part.mean[j] - mean[j]))
-                for w, part in parts
-            )
-            / total
-            for j in size
-        )
-        for i in size
-    )
-    return Gaussian(mean, covariance)
+    mean = [sum(w * part.mean[k] for w, part in parts) / total for k in size]
+    rows = [[0.0] * len(mean) for _ in size]
+    for w, part in parts:
+        off = [m - centre for m, centre in zip(part.mean, mean, strict=True)]
+        for i in size:
+            rows[i] = [
+                r + w * (c + off[i] * o) for r, c, o in zip(rows[i], part.covariance[i], off, strict=True)
+            ]
+    return Gaussian(tuple(mean), tuple(tuple(value / total for value in row) for row in rows))
 
 
 def logit(rate: float) -> float:
@@ -161,21 +185,17 @@ def sigmoid(value: float) -> float:
 def _mode(
     kernel: list[list[float]], start: Sequence[float], seen: Sequence[Sample]
 ) -> tuple[list[float], list[float], list[list[float]]]:
-    """Find the most probable logits by Newton's method: return them as kernel weights, and the curvature there.
+    """Find the most probable logits by Fisher scoring: return them as kernel weights, and the curvature there.
 
     The curvature is the square root of the likelihood's, and the Cholesky factor of I + root kernel root.
     """
     size = range(len(seen))
     offsets = [0.0] * len(seen)
     for _ in range(_ROUNDS):
-        rates = [sigmoid(s + f) for s, f in zip(start, offsets, strict=True)]
-        weights = [max(1e-9, sample.trials * r * (1.0 - r)) for sample, r in zip(seen, rates, strict=True)]
-        root = [sqrt(w) for w in weights]
+        slopes = [_slope(sample, s + f) for sample, s, f in zip(seen, start, offsets, strict=True)]
+        root = [sqrt(weight) for _, weight in slopes]
         factor = _cholesky([[root[i] * kernel[i][j] * root[j] + (i == j) for j in size] for i in size])
-        target = [
-            w * f + sample.successes - sample.trials * r
-            for w, f, sample, r in zip(weights, offsets, seen, rates, strict=True)
-        ]
+        target = [weight * f + gradient for (gradient, weight), f in zip(slopes, offsets, strict=True)]
         inner = _solved(factor, [r * _dot(row, target) for r, row in zip(root, kernel, strict=True)])
         pull = [t - r * x for t, r, x in zip(target, root, inner, strict=True)]
         moved = [_dot(row, pull) for row in kernel]
@@ -187,13 +207,26 @@ def _mode(
     return pull, root, factor
 
 
+def _slope(sample: Sample, value: float) -> tuple[float, float]:
+    """Return the gradient of a sample's log likelihood at a logit, and its expected curvature."""
+    reached = sigmoid(value)
+    missed = 1.0 - reached
+    below = max(1e-12, 1.0 - sample.ceiling * reached)
+    gradient = missed * (sample.successes - sample.trials * sample.ceiling * reached) / below
+    return gradient, max(1e-9, sample.trials * sample.ceiling * reached * missed * missed / below)
+
+
 def _reduced(
     covariance: Matrix, reach: Sequence[Sequence[float]], root: list[float], factor: list[list[float]]
 ) -> Matrix:
     """Return the covariance less what the samples explain of it."""
-    halves = [_forward(factor, [r * row[k] for r, row in zip(root, reach, strict=True)]) for k in range(len(covariance))]
+    halves = [
+        _forward(factor, [r * row[k] for r, row in zip(root, reach, strict=True)])
+        for k in range(len(covariance))
+    ]
     return tuple(
-        tuple(value - _dot(halves[i], halves[j]) for j, value in enumerate(row)) for i, row in enumerate(covariance)
+        tuple(value - _dot(halves[i], halves[j]) for j, value in enumerate(row))
+        for i, row in enumerate(covariance)
     )
 
 

@@ -9,6 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 
 from attrs import define, field, frozen, validators
 
@@ -72,9 +73,7 @@ class Local(Executor):
         while self._workers:
             self._stop(self._workers.pop())
 
-    def _fill(
-        self, jobs: Iterator[EpisodeSpec | None], retry: deque[EpisodeSpec], plugins: Plugins
-    ) -> bool:
+    def _fill(self, jobs: Iterator[EpisodeSpec | None], retry: deque[EpisodeSpec], plugins: Plugins) -> bool:
         """Hand out jobs while there is room; return whether there may be more later."""
         while True:
             worker = self._idlest(plugins)
@@ -138,10 +137,10 @@ class Local(Executor):
 
 def _start(plugins: Plugins) -> _Worker:
     ours, theirs = socket.socketpair()
-    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     with theirs:
         try:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
                 [sys.executable, "-m", "envharness_core.executors.worker", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,

@@ -39,7 +39,7 @@ class LinkConfig:
         default="The first task is over. The next one begins now.", validator=validators.min_len(1)
     )
 
-    @next.validator
+    @next.validator  # noqa: A003 - users write "next"
     def _has_a_task(self, attribute: object, value: StackSpec) -> None:
         if not value.task:
             raise ValueError("the second leg needs a task")
@@ -72,8 +72,8 @@ class Link(Wrapper[LinkConfig]):
     The first leg's end is masked: it is graded once, the second leg is reset within the same step, and its first
     observation and instruction come behind the banner, with ``info["handoff"]``. Nothing of the second leg starts
     before that. The tools are the union; a call of a tool whose leg isn't on is malformed. The state is
-    ``{"leg": 0 or 1, "state": ...}``. Success is the conjunction, the score the minimum, and metrics have a leg each; a leg that
-    never started has failed.
+    ``{"leg": 0 or 1, "state": ...}``. Success is the conjunction, the score the minimum, and metrics have a leg
+    each; a leg that never started has failed.
 
     Args:
         graded: what grades the first leg: its recorder, or the link inside.

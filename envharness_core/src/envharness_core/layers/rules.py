@@ -52,9 +52,7 @@ class Rules(Layer[ConfigT]):
         """Return the action to do instead, or ``Blocked`` with a reason; sees the state before the step."""
         return action
 
-    def modify_transition(
-        self, action: Action, response: StepResponse, env_state: EnvState
-    ) -> StepResponse:
+    def modify_transition(self, action: Action, response: StepResponse, env_state: EnvState) -> StepResponse:
         """Return the response to give instead; gets this layer's filtered action and the state after the step."""
         return response
 
@@ -113,9 +111,7 @@ class Rules(Layer[ConfigT]):
             raise _wrong("filter_action", "an Action or Blocked", answer)
         if not isinstance(answer.name, str):
             raise _wrong("filter_action", "a tool's name as text", answer.name)
-        return Action(
-            answer.name, _strict("filter_action", lambda: copy_object(answer.kwargs, "kwargs"))
-        )
+        return Action(answer.name, _strict("filter_action", lambda: copy_object(answer.kwargs, "kwargs")))
 
     def _reshaped(self, action: Action, response: StepResponse) -> StepResponse:
         state = self._state()

@@ -36,9 +36,7 @@ class Setup(Layer[SetupConfig]):
         done: JsonObject = {"actions": len(self.config.actions), "blocked": blocked}
         earlier = response.info.get("setup")
         setups: list[Json] = [*(earlier if isinstance(earlier, list) else []), done]
-        return ResetResponse(
-            self.inner.observe(), response.instruction, {**response.info, "setup": setups}
-        )
+        return ResetResponse(self.inner.observe(), response.instruction, {**response.info, "setup": setups})
 
     def _replay(self, index: int, action: Action) -> StepResponse:
         response = self.inner.step(action)

@@ -35,9 +35,7 @@ class RandomPolicy(Policy):
     def __init__(self, config: RandomConfig) -> None:
         self.config = config
 
-    def start(
-        self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()
-    ) -> None:
+    def start(self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()) -> None:
         self._random = Random(seed)
         self._tools = tuple(tools)
 

@@ -31,9 +31,7 @@ class ScriptedPolicy(Policy):
     def __init__(self, config: ScriptConfig) -> None:
         self.config = config
 
-    def start(
-        self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()
-    ) -> None:
+    def start(self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()) -> None:
         self._done = 0
 
     def act(self, observation: Observation) -> Reply:

@@ -12,13 +12,22 @@ from attrs import field, frozen, validators
 
 from envharness_core.data import Action, Observation
 from envharness_core.policy import Policy, Reply
-from envharness_core.toy24.puzzles import OPERATORS, TARGET, Hand, Number, apply, combined, parse, value
 from envharness_core.tools import Tool
+from envharness_core.toy24.puzzles import OPERATORS, TARGET, Hand, Number, apply, combined, parse, value
 
 Entry: TypeAlias = tuple[Number, str, Number, Number]
 """A move as the log writes it: a, operator, b, result."""
 
-_CLOSED = ("closed", "forbidden", "not allowed", "disabled", "unavailable", "not available", "refused", "nothing to undo")
+_CLOSED = (
+    "closed",
+    "forbidden",
+    "not allowed",
+    "disabled",
+    "unavailable",
+    "not available",
+    "refused",
+    "nothing to undo",
+)
 _TRANSIENT = ("try again", "timed out", "timeout", "temporar", "transient", "busy", "retry")
 _OPERATOR_COST = {"+": 0.0, "-": 0.3, "*": 0.2, "/": 1.0}
 _INVITING = frozenset((number, 1) for number in (2, 3, 4, 6, 8, 12, 24))
@@ -74,9 +83,7 @@ class Solver(Policy):
         self.config = config or SolverConfig()
         self.start("", (), 0)
 
-    def start(
-        self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()
-    ) -> None:
+    def start(self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()) -> None:
         """Forget the last episode."""
         self._random = random.Random(seed)
         self._edge = math.exp(_ability(self.config.skill) + self._random.gauss(0.0, _FORM))
@@ -198,7 +205,9 @@ def _strings(observation: Observation, key: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1 << 16)
-def outlook(hand: Hand, closed: frozenset[str] = frozenset(), advice: frozenset[str] = frozenset()) -> tuple[Option, ...]:
+def outlook(
+    hand: Hand, closed: frozenset[str] = frozenset(), advice: frozenset[str] = frozenset()
+) -> tuple[Option, ...]:
     """Return a hand's moves without the closed operators, one for each operator and hand that it leaves.
 
     The order is that of indices and operators. Computed once a process for each hand.

@@ -1,0 +1,149 @@
+"""The Python face: build a stack, roll it out, run a campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from envharness_core.campaigns.run import Listener, run_campaign
+from envharness_core.config import RunConfig, make_config, read_config
+from envharness_core.converter import structure
+from envharness_core.env import Bridge
+from envharness_core.episode import Design, Episode, EpisodeSpec, Limits
+from envharness_core.errors import ConfigError
+from envharness_core.executor import Executor
+from envharness_core.executors.inline import Inline
+from envharness_core.jsondata import JsonObject
+from envharness_core.kinds import BRIDGE, EXECUTOR, POLICY
+from envharness_core.plugins import Plugins
+from envharness_core.seeds import Seeds
+from envharness_core.spec import ComponentSpec
+from envharness_core.stacks import Stack, build_stack, layer_specs, wrap
+from envharness_core.trajectory import Trajectory, read_trajectory
+
+SpecLike = ComponentSpec | JsonObject | str
+"""A component as a user names it: a spec, a table with ``use``, or a name."""
+
+
+@frozen
+class Rollout:
+    """A played episode and what happened in it."""
+
+    episode: Episode
+    trajectory: Trajectory
+
+
+def stack(
+    base: Bridge | Stack | SpecLike, layers: Sequence[SpecLike] = (), *, plugins: Plugins | None = None
+) -> Stack:
+    """Put layers, innermost first, on a bridge, which is named or an instance, or on another stack.
+
+        >>> with stack("toy24", [{"use": "faults", "rate": 0.2}]) as env:
+        ...     first = env.reset(seed=0, options={"task": "3-3-8-8"})
+
+    Raises:
+        ConfigError: an unknown component or key, or a value that isn't allowed.
+        PluginError: a plugin is broken.
+    """
+    plugins = plugins or Plugins()
+    if isinstance(base, Bridge | Stack):
+        return wrap(plugins, base, layer_specs(layers))
+    return build_stack(plugins, _spec(base, "bridge"), layer_specs(layers))
+
+
+def rollout(
+    bridge: SpecLike,
+    task: str,
+    policy: SpecLike,
+    layers: Sequence[SpecLike] = (),
+    *,
+    count: int = 1,
+    seed: int = 0,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    executor: SpecLike | None = None,
+    plugins: Plugins | None = None,
+) -> list[Rollout]:
+    """Play a task ``count`` times and return the episodes in rollout order; failures are outcomes, not exceptions.
+
+        >>> first, second = rollout("toy24", "3-3-8-8", {"use": "solver", "skill": 0.9}, count=2)
+
+    Raises:
+        ConfigError: an unknown component, key or task, or a value that isn't allowed.
+        PluginError: a plugin is broken.
+    """
+    plugins = plugins or Plugins()
+    specs = _rollout_specs(bridge, task, policy, layers, count, seed, limits, plugins)
+    runner: Executor = (
+        Inline() if executor is None else plugins.create(EXECUTOR, _spec(executor, "executor"), "executor")
+    )
+    try:
+        records = list(runner.run(iter(specs), plugins))
+    finally:
+        runner.close()
+    records.sort(key=lambda record: record.episode.index)
+    return [Rollout(record.episode, read_trajectory(record.blob)) for record in records]
+
+
+def campaign(
+    config: RunConfig | JsonObject | Path | str,
+    run_dir: Path | str,
+    *,
+    overrides: Sequence[str] = (),
+    plugins: Plugins | None = None,
+    listener: Listener = lambda _: None,
+) -> JsonObject:
+    """Run a campaign in a folder, or go on with it, and return its summary.
+
+    Args:
+        config: a config, plain data of one, or a TOML file's path.
+        run_dir: the run folder; made if need be.
+        overrides: ``a.b=value`` each, for a file's config.
+        plugins: instead of those that the config names.
+        listener: called with the progress after each episode.
+
+    Raises:
+        ConfigError: the config is wrong, or the folder holds something else.
+        PluginError: a plugin is broken.
+    """
+    if isinstance(config, Path | str):
+        config = read_config(Path(config), overrides)
+    elif overrides:
+        raise ConfigError("overrides: only a file's config is overridden")
+    if isinstance(config, dict):
+        config = make_config(config)
+    return run_campaign(config, Path(run_dir), plugins, listener)
+
+
+def _rollout_specs(
+    bridge: SpecLike,
+    task: str,
+    policy: SpecLike,
+    layers: Sequence[SpecLike],
+    count: int,
+    seed: int,
+    limits: Limits,
+    plugins: Plugins,
+) -> list[EpisodeSpec]:
+    spec, stacked = _spec(bridge, "bridge"), layer_specs(layers)
+    with build_stack(plugins, spec, stacked) as built:
+        capabilities = built.capabilities
+    with plugins.create(BRIDGE, spec, "bridge") as bare:
+        bare.reset(seed, {"task": task})  # an unknown task is the caller's mistake, not an episode
+    upstream = f"{capabilities.upstream} {capabilities.version}"
+    design = Design(spec, upstream, task, stacked, _spec(policy, "policy"), limits)
+    plugins.create(POLICY, design.policy, "policy").close()
+    return [
+        EpisodeSpec(
+            design,
+            "rollout",
+            index,
+            Seeds.of(seed, task, "rollout", index, seed_in_task=capabilities.seed_in_task),
+        )
+        for index in range(count)
+    ]
+
+
+def _spec(value: SpecLike, where: str) -> ComponentSpec:
+    return structure(value, ComponentSpec, where)

@@ -1,0 +1,1 @@
+"""The campaign: observe, diagnose, write, check, validate, judge, confirm, commit, report."""

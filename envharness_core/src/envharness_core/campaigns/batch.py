@@ -1,0 +1,84 @@
+"""Batches: rollouts that a decision waits for, in rollout order whichever worker was faster."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TypeAlias, TypeVar
+
+from attrs import frozen
+
+from envharness_core.episode import Design, Episode, graded
+from envharness_core.outcome import Outcome
+
+T = TypeVar("T")
+
+
+@frozen
+class Batch:
+    """Rollouts to play: a design, a stream, and indices of it.
+
+    Args:
+        later: whether they may wait until nothing more urgent is to be done.
+        share: how many consecutive indices have the layers' seed in common.
+    """
+
+    design: Design
+    stream: str
+    indices: tuple[int, ...]
+    later: bool = False
+    share: int = 1
+
+
+Play: TypeAlias = Generator[Batch, tuple[Episode, ...], T]
+"""A decision procedure: yields batches, is sent their episodes by index, and returns what it decided.
+
+It knows nothing of workers or stores, and the same episodes always lead it to the same decisions: that is what makes a
+killed run resumable.
+"""
+
+
+@frozen
+class Rolled:
+    """What came of a batch and of what made up for its failures.
+
+    Args:
+        graded: in rollout order.
+        excluded: the others.
+        next: the stream's next index.
+    """
+
+    graded: tuple[Episode, ...] = ()
+    excluded: tuple[Episode, ...] = ()
+    next: int = 0
+
+    @property
+    def played(self) -> tuple[Episode, ...]:
+        """All episodes."""
+        return (*self.graded, *self.excluded)
+
+    @property
+    def broken(self) -> Episode | None:
+        """The first episode that a layer broke, or None."""
+        broken = [item for item in self.excluded if item.outcome is Outcome.RULES_ERROR]
+        return min(broken, key=lambda item: item.index, default=None)
+
+
+def roll(design: Design, stream: str, before: Rolled, wanted: int, rerolls: int) -> Play[Rolled]:
+    """Play until ``wanted`` more rollouts are graded, or ``rerolls`` more than that have been tried.
+
+    A rules error ends it at once: grading the survivors of a broken layer would be bias.
+    """
+    graded_now, excluded, start = before.graded, before.excluded, before.next
+    target, spare = len(graded_now) + wanted, rerolls
+    while len(graded_now) < target:
+        missing = target - len(graded_now)
+        episodes = yield Batch(design, stream, tuple(range(start, start + missing)))
+        start += missing
+        graded_now += graded(episodes)
+        excluded += tuple(item for item in episodes if not item.graded)
+        failed = target - len(graded_now)
+        rolled = Rolled(graded_now, excluded, start)
+        if rolled.broken is not None or failed > spare:
+            return rolled
+        spare -= failed
+    return Rolled(graded_now, excluded, start)

@@ -1,0 +1,306 @@
+"""A whole campaign: tasks in waves, then the report's own rollouts, in one run folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import cast
+
+from attrs import evolve, frozen
+
+from envharness_core.campaigns.batch import Batch, Play
+from envharness_core.campaigns.result import TaskResult
+from envharness_core.campaigns.schedule import Scheduler
+from envharness_core.campaigns.summary import summarise
+from envharness_core.campaigns.task import Workshop, design_task
+from envharness_core.config import RunConfig, resolve
+from envharness_core.data import Capabilities, TaskSummary
+from envharness_core.designer import TaskHistory
+from envharness_core.env import Bridge
+from envharness_core.episode import Design, Episode
+from envharness_core.errors import ConfigError, unknown
+from envharness_core.jsondata import Json, JsonObject
+from envharness_core.kinds import BRIDGE, DESIGNER, EXECUTOR, LAYER, OBJECTIVE
+from envharness_core.plugins import Plugins
+from envharness_core.spec import ComponentSpec
+from envharness_core.stacks import build_stack
+from envharness_core.store import Store, locked
+
+Listener = Callable[["Progress"], None]
+
+
+@frozen
+class Progress:
+    """How far a run is; sent after each episode that was played.
+
+    Args:
+        tasks: tasks of the run.
+        designed: how many of them are finished but for the report.
+        accepted: how many of these have a stack or are in order as they are.
+        episodes: episodes played in this session.
+        excluded: how many of these carry no verdict.
+        expected: about how many the session will play; grows more exact as it goes on.
+        seconds: since the session began.
+    """
+
+    tasks: int
+    designed: int
+    accepted: int
+    episodes: int
+    excluded: int
+    expected: int
+    seconds: float
+
+
+@frozen
+class World:
+    """What a run knows of its bridge, without having played it."""
+
+    capabilities: Capabilities
+    tasks: tuple[TaskSummary, ...]
+    bridge: Bridge
+
+    @property
+    def upstream(self) -> str:
+        """The benchmark and its version."""
+        return f"{self.capabilities.upstream} {self.capabilities.version}"
+
+
+def run_campaign(
+    config: RunConfig,
+    folder: Path,
+    plugins: Plugins | None = None,
+    listener: Listener = lambda _: None,
+) -> JsonObject:
+    """Run a campaign in a folder, going on where an earlier session stopped; return its summary.
+
+    Nothing is written before the whole config has been checked. A complete run is answered from its store.
+
+    Raises:
+        ConfigError: the config is wrong, the folder holds something else or another config's run, or it is in use.
+        PluginError: a plugin that the config names is broken.
+    """
+    plugins = plugins or Plugins(config.plugins)
+    config = resolve(config, plugins)
+    world = look_at(config, plugins)
+    try:
+        store = _store(config, folder, plugins)
+        with store, locked(folder):
+            known = store.meta("summary")
+            if known is not None:
+                return cast("JsonObject", known)
+            return _Run(config, plugins, world, store, listener).play()
+    finally:
+        world.bridge.close()
+
+
+def look_at(config: RunConfig, plugins: Plugins) -> World:
+    """Make the bridge that a config names and list its tasks.
+
+    Raises:
+        ConfigError: there is no such split or task.
+    """
+    bridge = plugins.create(BRIDGE, config.bridge, "bridge")
+    try:
+        tasks = select_tasks(bridge, config)
+    except Exception:
+        bridge.close()
+        raise
+    return World(bridge.capabilities, tasks, bridge)
+
+
+def select_tasks(bridge: Bridge, config: RunConfig) -> tuple[TaskSummary, ...]:
+    """Return the tasks that a config selects.
+
+    Raises:
+        ConfigError: there is no such split or task, or none is left.
+    """
+    selection = config.tasks
+    try:
+        listed = bridge.list_tasks(selection.split, None if selection.ids else selection.limit)
+    except ConfigError as error:
+        raise ConfigError(f"tasks.split: {error}") from error
+    if not selection.ids:
+        if not listed:
+            raise ConfigError(f"tasks: the split {selection.split!r} has no tasks")
+        return tuple(listed)
+    known = {task.id: task for task in listed}
+    for task in selection.ids:
+        if task not in known:
+            raise unknown("task", task, known, where="tasks.ids")
+    if len(set(selection.ids)) < len(selection.ids):
+        raise ConfigError("tasks.ids: a task is listed twice")
+    return tuple(known[task] for task in selection.ids)[: selection.limit]
+
+
+def bare_design(config: RunConfig, world: World, task: str) -> Design:
+    """Return the design of the unchanged task."""
+    return Design(config.bridge, world.upstream, task, (), config.policy, config.limits)
+
+
+def _store(config: RunConfig, folder: Path, plugins: Plugins) -> Store:
+    if not Store.exists(folder):
+        meta: JsonObject = {
+            "config": config.as_json(),
+            "identity": config.identity(),
+            "versions": _versions(config, plugins),
+            "seconds": 0.0,
+        }
+        return Store.create(folder, meta)
+    store = Store.open(folder)
+    stored = cast("JsonObject", store.meta("identity"))
+    changes = list(_changes(stored, config.identity(), ""))
+    if changes:
+        store.close()
+        listed = "\n".join(f"  {change}" for change in changes)
+        raise ConfigError(
+            f"{folder}: holds a run of another config; use another folder, or go back to:\n{listed}"
+        )
+    return store
+
+
+def _changes(old: Json, new: Json, path: str) -> Sequence[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = dict.fromkeys([*old, *new])
+        return [
+            change
+            for key in keys
+            for change in _changes(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+        ]
+    return [] if old == new else [f"{path}: {old!r} (now {new!r})"]
+
+
+def _versions(config: RunConfig, plugins: Plugins) -> JsonObject:
+    named = [config.bridge, config.policy, config.objective, config.designer, config.executor]
+    names = {spec.use.partition("/")[0] for spec in named}
+    versions: JsonObject = {name: str(plugins.source(name)) for name in sorted(names)}
+    return {**versions, "envharness-core": version("envharness-core")}
+
+
+class _Run:
+    """A session of a run."""
+
+    def __init__(
+        self, config: RunConfig, plugins: Plugins, world: World, store: Store, listener: Listener
+    ) -> None:
+        self._config = config
+        self._plugins = plugins
+        self._world = world
+        self._store = store
+        self._listener = listener
+        self._began = time.monotonic()
+        self._results: dict[str, TaskResult] = {}
+        self._waiting = list(world.tasks)
+        self._open = 0
+        self._episodes = self._excluded = 0
+        self._scheduler = Scheduler(
+            store,
+            config.seed,
+            seed_in_task=world.capabilities.seed_in_task,
+            heard=self._heard,
+        )
+        self._shop = self._workshop()
+
+    def play(self) -> JsonObject:
+        """Play everything that is missing, and return the summary."""
+        earlier = cast("float", self._store.meta("seconds") or 0.0)
+        executor = self._plugins.create(EXECUTOR, self._config.executor, "executor")
+        try:
+            self._next_wave()
+            self._scheduler.run(executor, self._plugins)
+        finally:
+            executor.close()
+            seconds = earlier + time.monotonic() - self._began
+            self._store.set_meta("seconds", round(seconds, 1))
+        summary = summarise(self._store, self._config)
+        self._store.set_meta("summary", summary)
+        return summary
+
+    def _workshop(self) -> Workshop:
+        config, bridge = self._config, self._world.bridge
+        layers = tuple((found.full_name, found.summary) for found in self._plugins.components(LAYER))
+        return Workshop(
+            objective=self._plugins.create(OBJECTIVE, config.objective, "objective"),
+            designer=self._plugins.create(DESIGNER, config.designer, "designer"),
+            config=config.campaign,
+            limits=config.limits,
+            seed=config.seed,
+            tools=tuple(bridge.tools()),
+            env_state_schema=bridge.env_state_schema,
+            layers=layers,
+            demonstrator=config.demonstrator,
+            trajectory=self._store.trajectory,
+            check=self._check,
+        )
+
+    def _check(self, layers: Sequence[ComponentSpec]) -> None:
+        build_stack(self._plugins, self._config.bridge, layers).close()
+
+    def _next_wave(self) -> None:
+        wave = self._waiting[: self._config.campaign.wave]
+        del self._waiting[: len(wave)]
+        earlier = self._histories()
+        self._open = len(wave)
+        for task in wave:
+            bare = bare_design(self._config, self._world, task.id)
+            self._scheduler.start(
+                design_task(self._shop, task, bare, earlier),
+                lambda result, bare=bare: self._designed(result, bare),  # type: ignore[misc]
+            )
+
+    def _histories(self) -> tuple[TaskHistory, ...]:
+        return tuple(self._results[task.id].history for task in self._world.tasks if task.id in self._results)
+
+    def _designed(self, result: TaskResult, bare: Design) -> None:
+        self._results[bare.task] = result
+        position = [task.id for task in self._world.tasks].index(bare.task)
+        self._store.put_result(bare.task, position, result.as_json())
+        for play in report_plays(self._config, result, bare):
+            self._scheduler.start(play, lambda _: None)
+        self._open -= 1
+        if self._open == 0 and self._waiting:
+            self._next_wave()
+
+    def _heard(self, episode: Episode) -> None:
+        self._episodes += 1
+        self._excluded += not episode.graded
+        done = len(self._results)
+        per_task = self._episodes / max(done, 1)
+        self._listener(
+            Progress(
+                tasks=len(self._world.tasks),
+                designed=done,
+                accepted=sum(result.in_order for result in self._results.values()),
+                episodes=self._episodes,
+                excluded=self._excluded,
+                expected=max(self._episodes, int(per_task * len(self._world.tasks))),
+                seconds=time.monotonic() - self._began,
+            )
+        )
+
+
+def report_plays(config: RunConfig, result: TaskResult, bare: Design) -> list[Play[None]]:
+    """Return the rollouts of the ``report`` streams for a designed task: none of them selects anything."""
+    report = config.report
+    after = bare.under(result.layers)
+    plays = []
+    if report.rollouts:
+        plays.append(_rollouts(bare, "report before", report.rollouts))
+        if result.status == "accepted":
+            plays.append(_rollouts(after, "report after", report.rollouts))
+    if result.status != "accepted":
+        return plays
+    for name, policy in (("weaker", report.weaker), ("stronger", report.stronger)):
+        if policy is not None:
+            other = evolve(after, policy=policy)
+            plays.append(_rollouts(other, f"report {name}", report.sensitivity))
+    if report.layer_seeds:
+        count = report.layer_seeds * report.per_seed
+        plays.append(_rollouts(after, "report seeds", count, share=report.per_seed))
+    return plays
+
+
+def _rollouts(design: Design, stream: str, count: int, share: int = 1) -> Play[None]:
+    yield Batch(design, stream, tuple(range(count)), later=True, share=share)

@@ -1,0 +1,133 @@
+"""The scheduler: drives many decision procedures over one executor and one store."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from attrs import define, field
+
+from envharness_core.campaigns.batch import Batch, Play
+from envharness_core.episode import Episode, EpisodeSpec
+from envharness_core.executor import Executor
+from envharness_core.plugins import Plugins
+from envharness_core.seeds import Seeds, derive
+from envharness_core.store import Store
+
+T = TypeVar("T")
+
+
+@define(eq=False)
+class _Running:
+    """A procedure and the batch that it waits for."""
+
+    play: Play[Any]
+    done: Callable[[Any], None]
+    batch: Batch
+    keys: tuple[str, ...] = ()
+    episodes: dict[str, Episode] = field(factory=dict)
+
+
+class Scheduler:
+    """Plays what procedures yield, urgent batches first, so that no worker waits for another task's batch.
+
+    An episode that the store has is never played again; one that is played is kept before anybody hears of it.
+
+    Args:
+        seed: the run's.
+        seed_in_task: what the bridge's capabilities say.
+        heard: called with each episode that was played, not taken from the store.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        seed: int,
+        *,
+        seed_in_task: bool,
+        heard: Callable[[Episode], None] = lambda _: None,
+    ) -> None:
+        self._store = store
+        self._seed = seed
+        self._seed_in_task = seed_in_task
+        self._heard = heard
+        self._urgent: deque[tuple[EpisodeSpec, _Running]] = deque()
+        self._later: deque[tuple[EpisodeSpec, _Running]] = deque()
+        self._playing: dict[str, tuple[EpisodeSpec, _Running]] = {}
+        self._ready: deque[_Running] = deque()
+        self._advancing = False
+
+    def start(self, play: Play[T], done: Callable[[T], None]) -> None:
+        """Take on a procedure; ``done`` is called with what it returns, and may start others."""
+        try:
+            batch = next(play)
+        except StopIteration as stop:
+            done(stop.value)
+            return
+        self._enqueue(_Running(play, done, batch))
+        self._advance()
+
+    def run(self, executor: Executor, plugins: Plugins) -> None:
+        """Play until every procedure has returned."""
+        for record in executor.run(self._jobs(), plugins):
+            spec, running = self._playing.pop(record.episode.key)
+            self._store.put(spec, record)
+            self._heard(record.episode)
+            running.episodes[record.episode.key] = record.episode
+            if len(running.episodes) == len(running.keys):
+                self._ready.append(running)
+                self._advance()
+
+    def _jobs(self) -> Iterator[EpisodeSpec | None]:
+        while self._urgent or self._later or self._playing:
+            queue = self._urgent or self._later
+            if not queue:
+                yield None
+                continue
+            spec, running = queue.popleft()
+            self._playing[spec.key] = (spec, running)
+            yield spec
+
+    def _enqueue(self, running: _Running) -> None:
+        specs = self._specs(running.batch)
+        running.keys = tuple(spec.key for spec in specs)
+        running.episodes = {}
+        queue = self._later if running.batch.later else self._urgent
+        for key, spec in zip(running.keys, specs, strict=True):
+            known = self._store.get(key)
+            if known is None:
+                queue.append((spec, running))
+            else:
+                running.episodes[key] = known
+        if len(running.episodes) == len(running.keys):
+            self._ready.append(running)
+
+    def _advance(self) -> None:
+        """Go on with every procedure whose batch is complete; a loop, so that a long resume doesn't recurse."""
+        if self._advancing:
+            return
+        self._advancing = True
+        try:
+            while self._ready:
+                running = self._ready.popleft()
+                episodes = tuple(running.episodes[key] for key in running.keys)
+                try:
+                    running.batch = running.play.send(episodes)
+                except StopIteration as stop:
+                    running.done(stop.value)
+                else:
+                    self._enqueue(running)
+        finally:
+            self._advancing = False
+
+    def _specs(self, batch: Batch) -> list[EpisodeSpec]:
+        specs = []
+        for index in batch.indices:
+            task = batch.design.task
+            seeds = Seeds.of(self._seed, task, batch.stream, index, seed_in_task=self._seed_in_task)
+            if batch.share > 1:
+                group = derive("shared", self._seed, task, batch.stream, index // batch.share)
+                seeds = Seeds(seeds.env, group, seeds.policy)
+            specs.append(EpisodeSpec(batch.design, batch.stream, index, seeds))
+        return specs

@@ -1,0 +1,147 @@
+"""The summary: what a run found, from its store alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import sqrt
+from typing import Any, cast
+
+from envharness_core.config import RunConfig
+from envharness_core.jsondata import Json, JsonObject
+from envharness_core.outcome import Outcome
+from envharness_core.store import Store
+
+_STREAMS = ("baseline", "demonstration", "smoke", "attempt", "keep", "confirm", "report")
+
+
+def summarise(store: Store, config: RunConfig) -> JsonObject:
+    """Return a run's summary.
+
+    ``success_rate`` and ``in_band`` are measured on the report streams alone; their denominators are all tasks, and a
+    task without an accepted stack counts as out of band after the design. Rates are None where nothing was rolled out.
+    """
+    results = store.results()
+    counts = store.counts()
+    statuses = Counter(cast("str", result["status"]) for result in results)
+    band = _band(config)
+    return {
+        "tasks": len(results),
+        "episodes": _episodes(counts),
+        "success_rate": {
+            "before": _mean(rates_before(store)),
+            "after": _mean(rates_after(store, results)),
+        },
+        "in_band": {
+            "before": _share(rates_before(store), band, results),
+            "after": _share(accepted_rates(store, results), band, results),
+        },
+        "accepted": statuses["accepted"] + statuses["kept"],
+        "kept": statuses["kept"],
+        "abandoned": statuses["abandoned"],
+        "rollouts": _rollouts(counts),
+        "design_rollouts_per_task": _design(results),
+        "sensitivity": sensitivity(store),
+        "within_seed_variance": within_seed_variance(store),
+        "seconds": store.meta("seconds"),
+    }
+
+
+def rates_before(store: Store) -> dict[str, float]:
+    """Return each task's success rate on the unchanged task, from the report stream."""
+    return {task: wins / n for task, (wins, n) in store.rates("report before").items() if n}
+
+
+def rates_after(store: Store, results: list[JsonObject]) -> dict[str, float]:
+    """Return each task's success rate after the design: on its stack, or unchanged where it has none."""
+    return {**rates_before(store), **accepted_rates(store, results)}
+
+
+def accepted_rates(store: Store, results: list[JsonObject]) -> dict[str, float]:
+    """Return the success rates of the tasks whose stack, or unchanged state, the gate accepted."""
+    before = rates_before(store)
+    after = {task: wins / n for task, (wins, n) in store.rates("report after").items() if n}
+    kept = {str(r["task"]) for r in results if r["status"] == "kept"}
+    return {**{task: rate for task, rate in before.items() if task in kept}, **after}
+
+
+def sensitivity(store: Store) -> Json:
+    """Compare a weaker and a stronger policy on the accepted stacks; None where that wasn't asked for.
+
+    The margin is the mean over tasks of the difference of rates, with a 95 % interval over tasks.
+    """
+    weaker, stronger = store.rates("report weaker"), store.rates("report stronger")
+    tasks = [task for task in weaker if task in stronger]
+    if len(tasks) < 2:
+        return None
+    gaps = [_rate(stronger[task]) - _rate(weaker[task]) for task in tasks]
+    mean = sum(gaps) / len(gaps)
+    spread = sqrt(sum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1))
+    half = 1.96 * spread / sqrt(len(gaps))
+    return {
+        "tasks": len(tasks),
+        "weaker": sum(_rate(weaker[task]) for task in tasks) / len(tasks),
+        "stronger": sum(_rate(stronger[task]) for task in tasks) / len(tasks),
+        "margin": mean,
+        "interval": [mean - half, mean + half],
+    }
+
+
+def within_seed_variance(store: Store) -> Json:
+    """Return how much outcomes vary with the layers' seed held fixed, unbiased, averaged over stacks.
+
+    0.25 is the most that a success rate of one half allows; 0 means that the layers' luck decides everything.
+    """
+    by_task: dict[str, list[float]] = {}
+    for task, wins, n in store.rates_by_layer_seed("report seeds"):
+        if n > 1:
+            by_task.setdefault(task, []).append(wins * (n - wins) / (n * (n - 1)))
+    if not by_task:
+        return None
+    means = [sum(values) / len(values) for values in by_task.values()]
+    return {"tasks": len(means), "mean": sum(means) / len(means)}
+
+
+def _episodes(counts: list[tuple[str, str, int]]) -> JsonObject:
+    excluded: Counter[str] = Counter()
+    graded = 0
+    for _, outcome, count in counts:
+        if outcome in (Outcome.COMPLETED, Outcome.AGENT_LIMIT, Outcome.TIMEOUT):
+            graded += count
+        else:
+            excluded[outcome] += count
+    return {"graded": graded, "excluded": dict(excluded)}
+
+
+def _rollouts(counts: list[tuple[str, str, int]]) -> JsonObject:
+    by_stream: Counter[str] = Counter()
+    for stream, _, count in counts:
+        by_stream[stream.partition(" ")[0]] += count
+    return {name: by_stream[name] for name in _STREAMS if by_stream[name]}
+
+
+def _design(results: list[JsonObject]) -> JsonObject:
+    spent = [cast("int", result["rollouts"]) for result in results]
+    return {"mean": sum(spent) / len(spent) if spent else None, "max": max(spent, default=None)}
+
+
+def _band(config: RunConfig) -> tuple[float, float] | None:
+    objective: Any = config.objective.config
+    low, high = objective.get("low"), objective.get("high")
+    return None if low is None or high is None else (low, high)
+
+
+def _share(
+    rates: dict[str, float], band: tuple[float, float] | None, results: list[JsonObject]
+) -> float | None:
+    if band is None or not results:
+        return None
+    return sum(band[0] <= rate <= band[1] for rate in rates.values()) / len(results)
+
+
+def _mean(rates: dict[str, float]) -> float | None:
+    return sum(rates.values()) / len(rates) if rates else None
+
+
+def _rate(counted: tuple[int, int]) -> float:
+    wins, n = counted
+    return wins / n if n else 0.0

@@ -1,0 +1,215 @@
+"""The config of a run: a TOML file, checked before anything is written or played."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from attrs import Factory, evolve, field, frozen, validators
+
+from envharness_core.component import Kind
+from envharness_core.converter import structure, unstructure
+from envharness_core.episode import Limits
+from envharness_core.errors import ConfigError
+from envharness_core.jsondata import JsonObject, copy_object
+from envharness_core.kinds import BRIDGE, DESIGNER, EXECUTOR, OBJECTIVE, POLICY
+from envharness_core.plugins import Plugins
+from envharness_core.spec import ComponentSpec
+
+CONFIG_VERSION = 1
+
+_COUNT = validators.ge(0)
+_POSITIVE = validators.ge(1)
+
+
+@frozen
+class TaskSelection:
+    """Which tasks a run is about.
+
+    Args:
+        split: the bridge's split.
+        limit: the first so many of it; None for all.
+        ids: these tasks of the split instead, in this order.
+    """
+
+    split: str = "train"
+    limit: int | None = field(default=None, validator=validators.optional(_POSITIVE))
+    ids: tuple[str, ...] = ()
+
+
+@frozen
+class CampaignConfig:
+    """How a campaign spends its rollouts.
+
+    Args:
+        rollouts: K, baseline rollouts a task.
+        attempts: R, candidates a task and round.
+        rounds: how often a task's accepted stack is taken as the new start.
+        budget: design rollouts a task may take in all, baseline and confirmation included; None for no limit.
+        rerolls: how many failed episodes of a batch are made up for by further ones.
+        wave: how many tasks are designed at a time; a wave's designs learn from finished waves only, so that results
+            don't depend on which worker was faster.
+    """
+
+    rollouts: int = field(default=5, validator=_POSITIVE)
+    attempts: int = field(default=5, validator=_POSITIVE)
+    rounds: int = field(default=1, validator=_POSITIVE)
+    budget: int | None = field(default=None, validator=validators.optional(_POSITIVE))
+    rerolls: int = field(default=3, validator=_COUNT)
+    wave: int = field(default=20, validator=_POSITIVE)
+
+
+@frozen
+class ReportConfig:
+    """What is measured on fresh seeds after the design, for the report alone.
+
+    Args:
+        rollouts: n, rollouts a task on the unchanged task, and as many on its accepted stack.
+        weaker, stronger: policies that are compared on the accepted stacks; None for no comparison.
+        sensitivity: rollouts a stack of each of these two.
+        layer_seeds: how many layer seeds are held fixed, each for ``per_seed`` rollouts; 0 for none.
+        per_seed: rollouts with one layer seed, at least 2.
+    """
+
+    rollouts: int = field(default=0, validator=_COUNT)
+    weaker: ComponentSpec | None = None
+    stronger: ComponentSpec | None = None
+    sensitivity: int = field(default=20, validator=_POSITIVE)
+    layer_seeds: int = field(default=0, validator=_COUNT)
+    per_seed: int = field(default=5, validator=validators.ge(2))
+
+
+@frozen
+class RunConfig:
+    """A whole run.
+
+    Args:
+        bridge: the benchmark.
+        policy: who plays.
+        version: of this format.
+        seed: what all randomness of the run is derived from.
+        tasks: which tasks.
+        limits: what an episode may take.
+        objective: the gate.
+        designer: who writes the layers.
+        demonstrator: a policy whose wins a designer may build on where the policy has none; None for none.
+        campaign: how rollouts are spent.
+        report: what is measured afterwards.
+        executor: where episodes are played; changes no result.
+        plugins: further plugins as ``{name: importable module}``.
+    """
+
+    bridge: ComponentSpec
+    policy: ComponentSpec
+    version: int = CONFIG_VERSION
+    seed: int = field(default=0, validator=_COUNT)
+    tasks: TaskSelection = Factory(TaskSelection)
+    limits: Limits = Factory(Limits)
+    objective: ComponentSpec = Factory(lambda: ComponentSpec("core/success_band"))
+    designer: ComponentSpec = Factory(lambda: ComponentSpec("core/catalog"))
+    demonstrator: ComponentSpec | None = None
+    campaign: CampaignConfig = Factory(CampaignConfig)
+    report: ReportConfig = Factory(ReportConfig)
+    executor: ComponentSpec = Factory(lambda: ComponentSpec("core/local"))
+    plugins: dict[str, str] = Factory(dict)
+
+    def as_json(self) -> JsonObject:
+        """Return the config as plain data."""
+        return unstructure(self)
+
+    def identity(self) -> JsonObject:
+        """Return what decides the run's results: everything but the executor."""
+        return {key: value for key, value in self.as_json().items() if key != "executor"}
+
+
+def read_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a config from a TOML file.
+
+    Args:
+        path: the file.
+        overrides: ``a.b=value`` each, with the value in TOML; a word that isn't TOML is text.
+
+    Raises:
+        ConfigError: the file can't be read, is from a newer version, or has a wrong key or value.
+    """
+    try:
+        data: JsonObject = copy_object(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from error
+    for override in overrides:
+        _override(data, override)
+    return make_config(data, str(path))
+
+
+def make_config(data: JsonObject, where: str = "config") -> RunConfig:
+    """Make a config of plain data.
+
+    Raises:
+        ConfigError: it is from a newer version, or has a wrong key or value.
+    """
+    version = data.get("version", CONFIG_VERSION)
+    if isinstance(version, int) and version > CONFIG_VERSION:
+        raise ConfigError(
+            f"{where}.version: {version} is newer than {CONFIG_VERSION}, what this version reads; "
+            "upgrade envharness-core"
+        )
+    if version != CONFIG_VERSION:
+        raise ConfigError(f"{where}.version: expected {CONFIG_VERSION}, got {version!r}")
+    return structure(data, RunConfig, where)
+
+
+def resolve(config: RunConfig, plugins: Plugins) -> RunConfig:
+    """Check every component that a config names, and write full names and all defaults into it.
+
+    Raises:
+        ConfigError: an unknown component or key, or a value that isn't allowed.
+        PluginError: a plugin that it names is broken.
+    """
+
+    def full(kind: Kind[Any], spec: ComponentSpec, where: str) -> ComponentSpec:
+        found = plugins.find(kind, spec.use, where)
+        return ComponentSpec(found.full_name, unstructure(found.configure(spec.config, where)))
+
+    def maybe(spec: ComponentSpec | None, where: str) -> ComponentSpec | None:
+        return None if spec is None else full(POLICY, spec, where)
+
+    return evolve(
+        config,
+        bridge=full(BRIDGE, config.bridge, "bridge"),
+        policy=full(POLICY, config.policy, "policy"),
+        objective=full(OBJECTIVE, config.objective, "objective"),
+        designer=full(DESIGNER, config.designer, "designer"),
+        demonstrator=maybe(config.demonstrator, "demonstrator"),
+        executor=full(EXECUTOR, config.executor, "executor"),
+        report=evolve(
+            config.report,
+            weaker=maybe(config.report.weaker, "report.weaker"),
+            stronger=maybe(config.report.stronger, "report.stronger"),
+        ),
+    )
+
+
+def _override(data: JsonObject, override: str) -> None:
+    path, equals, text = override.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise ConfigError(f"--set {override}: expected a.b=value")
+    table: Any = data
+    for key in keys[:-1]:
+        table = table.setdefault(key, {})
+        if isinstance(table, str):
+            raise ConfigError(f"--set {override}: {key} is a name; write it as a table with use = ...")
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {override}: {key} is not a table")
+    table[keys[-1]] = _parsed(text.strip())
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return copy_object(cast("Any", tomllib.loads(f"value = {text}")))["value"]
+    except tomllib.TOMLDecodeError:
+        return text

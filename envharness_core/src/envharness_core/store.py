@@ -1,0 +1,245 @@
+"""The store: one SQLite file a run, with one writer."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from envharness_core.data import Verdict
+from envharness_core.episode import Episode, EpisodeSpec, Record
+from envharness_core.errors import CheckpointError, ConfigError
+from envharness_core.jsondata import Json, JsonObject
+from envharness_core.outcome import Outcome
+from envharness_core.trajectory import Trajectory, read_trajectory
+
+STORE_VERSION = 1
+FILE = "run.sqlite"
+LOCK = "lock"
+
+_SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE designs (key TEXT PRIMARY KEY, design TEXT NOT NULL);
+CREATE TABLE episodes (
+    key TEXT PRIMARY KEY, design TEXT NOT NULL, task TEXT NOT NULL, stream TEXT NOT NULL, idx INTEGER NOT NULL,
+    env_seed INTEGER NOT NULL, layer_seed INTEGER NOT NULL, policy_seed INTEGER NOT NULL,
+    outcome TEXT NOT NULL, success INTEGER, score REAL, metrics TEXT, steps INTEGER NOT NULL,
+    seconds REAL NOT NULL, usage TEXT NOT NULL, error TEXT NOT NULL, trajectory BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE tasks (task TEXT PRIMARY KEY, position INTEGER NOT NULL, result TEXT NOT NULL);
+"""
+
+_COLUMNS = "key, task, stream, idx, outcome, success, score, metrics, steps, seconds, usage, error"
+
+
+class Store:
+    """Episodes, designs and results of a run. What has been put is committed when the call returns."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        self.folder = folder
+        self._connection = connection
+        self._designs: set[str] = set()
+
+    @classmethod
+    def create(cls, folder: Path, meta: JsonObject) -> Store:
+        """Make a run folder with a store.
+
+        Args:
+            folder: may exist, if it is empty or holds a run.
+            meta: what the run is, such as its config; see ``meta``.
+
+        Raises:
+            ConfigError: the folder holds something else, or a file stands there.
+        """
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError(f"{folder}: a file stands there; name a folder")
+        if folder.exists() and any(entry.name != LOCK for entry in folder.iterdir()):
+            raise ConfigError(f"{folder}: not a run folder, and not empty; name a new folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f".{FILE}.new"
+        connection = sqlite3.connect(draft, isolation_level=None)
+        connection.executescript(_SCHEMA)
+        for name, value in {"store_version": STORE_VERSION, **meta}.items():
+            connection.execute("INSERT INTO meta VALUES (?, ?)", (name, json.dumps(value)))
+        connection.close()
+        draft.replace(folder / FILE)  # a folder with a store is a complete one, whenever this is killed
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Store:
+        """Open the store of a run folder.
+
+        Raises:
+            CheckpointError: it isn't a run folder, or is from a newer version.
+        """
+        path = folder / FILE
+        if not path.is_file():
+            raise CheckpointError(f"{folder}: not a run folder (there is no {FILE} in it)")
+        connection = sqlite3.connect(path, isolation_level=None, timeout=30.0)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            store = cls(folder, connection)
+            version = store.meta("store_version")
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise CheckpointError(f"{path}: not a store of this program: {error}") from error
+        if version != STORE_VERSION:
+            connection.close()
+            raise CheckpointError(
+                f"{folder}: written by another version (store {version}, this one reads {STORE_VERSION}); "
+                "upgrade envharness-core"
+            )
+        return store
+
+    @staticmethod
+    def exists(folder: Path) -> bool:
+        """Say whether a folder holds a run."""
+        return (folder / FILE).is_file()
+
+    def close(self) -> None:
+        """Close the file; idempotent."""
+        self._connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def meta(self, name: str) -> Json:
+        """Return a fact about the run: ``config``, ``versions``, ``summary`` (once it is complete); None if unknown."""
+        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return None if row is None else cast("Json", json.loads(row[0]))
+
+    def set_meta(self, name: str, value: Json) -> None:
+        """Write a fact about the run."""
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
+
+    def put(self, spec: EpisodeSpec, record: Record) -> None:
+        """Keep a played episode."""
+        episode, design, seeds = record.episode, spec.design, spec.seeds
+        if design.key not in self._designs:
+            row = (design.key, json.dumps(design.as_json()))
+            self._connection.execute("INSERT OR IGNORE INTO designs VALUES (?, ?)", row)
+            self._designs.add(design.key)
+        verdict = episode.verdict
+        self._connection.execute(
+            f"INSERT OR REPLACE INTO episodes VALUES ({', '.join('?' * 17)})",
+            (
+                episode.key,
+                design.key,
+                episode.task,
+                episode.stream,
+                episode.index,
+                seeds.env,
+                seeds.layers,
+                seeds.policy,
+                str(episode.outcome),
+                None if verdict is None else int(verdict.success),
+                None if verdict is None else verdict.score,
+                None if verdict is None else json.dumps(verdict.metrics),
+                episode.steps,
+                episode.seconds,
+                json.dumps(episode.usage),
+                episode.error,
+                record.blob,
+            ),
+        )
+
+    def get(self, key: str) -> Episode | None:
+        """Return a kept episode, or None."""
+        query = f"SELECT {_COLUMNS} FROM episodes WHERE key = ?"
+        row = self._connection.execute(query, (key,)).fetchone()
+        return None if row is None else _episode(row)
+
+    def trajectory(self, episode: Episode) -> Trajectory:
+        """Return an episode's trajectory.
+
+        Raises:
+            CheckpointError: it isn't there, or is damaged.
+        """
+        row = self._connection.execute(
+            "SELECT trajectory FROM episodes WHERE key = ?", (episode.key,)
+        ).fetchone()
+        if row is None:
+            raise CheckpointError(f"{self.folder}: there is no episode {episode.key}")
+        try:
+            return read_trajectory(row[0])
+        except ValueError as error:
+            raise CheckpointError(f"{self.folder}: episode {episode.key}: {error}") from error
+
+    def episodes(self) -> Iterator[Episode]:
+        """Yield all episodes, by task, stream and index."""
+        query = f"SELECT {_COLUMNS} FROM episodes ORDER BY task, stream, idx"
+        for row in self._connection.execute(query):
+            yield _episode(row)
+
+    def recorded(self) -> Iterator[tuple[Episode, JsonObject, bytes]]:
+        """Yield all episodes, each with its design and its encoded trajectory."""
+        columns = ", ".join(f"e.{column.strip()}" for column in _COLUMNS.split(","))
+        query = (
+            f"SELECT {columns}, d.design, e.trajectory FROM episodes e JOIN designs d ON d.key = e.design "
+            "ORDER BY e.design"
+        )
+        for row in self._connection.execute(query):
+            yield _episode(row[:-2]), json.loads(row[-2]), row[-1]
+
+    def counts(self) -> list[tuple[str, str, int]]:
+        """Return how many episodes there are for each stream and outcome."""
+        query = "SELECT stream, outcome, count(*) FROM episodes GROUP BY stream, outcome ORDER BY 1, 2"
+        return list(self._connection.execute(query))
+
+    def rates(self, stream: str) -> dict[str, tuple[int, int]]:
+        """Return successes and graded rollouts of each task in a stream."""
+        query = (
+            "SELECT task, sum(success), count(success) FROM episodes WHERE stream = ? "
+            "AND success IS NOT NULL GROUP BY task"
+        )
+        return {task: (wins, n) for task, wins, n in self._connection.execute(query, (stream,))}
+
+    def rates_by_layer_seed(self, stream: str) -> list[tuple[str, int, int]]:
+        """Return task, successes and graded rollouts for each layer seed of a stream."""
+        query = (
+            "SELECT task, sum(success), count(success) FROM episodes WHERE stream = ? "
+            "AND success IS NOT NULL GROUP BY task, layer_seed ORDER BY task, layer_seed"
+        )
+        return list(self._connection.execute(query, (stream,)))
+
+    def put_result(self, task: str, position: int, result: JsonObject) -> None:
+        """Keep what became of a task; ``position`` is its place in the run."""
+        self._connection.execute(
+            "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", (task, position, json.dumps(result))
+        )
+
+    def results(self) -> list[JsonObject]:
+        """Return what became of each finished task, in the run's order."""
+        rows = self._connection.execute("SELECT result FROM tasks ORDER BY position")
+        return [json.loads(result) for (result,) in rows]
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run folder for one writer.
+
+    Raises:
+        ConfigError: another process holds it.
+    """
+    with (folder / LOCK).open("w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConfigError(f"{folder}: another process is running in this folder") from error
+        yield
+
+
+def _episode(row: Any) -> Episode:
+    key, task, stream, index, outcome, success, score, metrics, steps, seconds, usage, error = row
+    verdict = None if success is None else Verdict(bool(success), score, json.loads(metrics))
+    return Episode(
+        key, task, stream, index, Outcome(outcome), verdict, steps, seconds, json.loads(usage), error
+    )
