@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from attrs import frozen
@@ -16,7 +17,7 @@ from envharness_core.errors import ConfigError
 from envharness_core.executor import Executor
 from envharness_core.executors.inline import Inline
 from envharness_core.jsondata import JsonObject
-from envharness_core.kinds import BRIDGE, EXECUTOR, POLICY
+from envharness_core.kinds import EXECUTOR, POLICY
 from envharness_core.plugins import Plugins
 from envharness_core.seeds import Seeds
 from envharness_core.spec import ComponentSpec
@@ -128,12 +129,14 @@ def _rollout_specs(
 ) -> list[EpisodeSpec]:
     spec, stacked = _spec(bridge, "bridge"), layer_specs(layers)
     with build_stack(plugins, spec, stacked) as built:
-        capabilities = built.capabilities
-    with plugins.create(BRIDGE, spec, "bridge") as bare:
-        bare.reset(seed, {"task": task})  # an unknown task is the caller's mistake, not an episode
+        built.reset(
+            seed, {"task": task}
+        )  # an unknown task or a wrong action is the caller's mistake, not an episode
+        capabilities, tools = built.capabilities, built.tools()
     upstream = f"{capabilities.upstream} {capabilities.version}"
     design = Design(spec, upstream, task, stacked, _spec(policy, "policy"), limits)
-    plugins.create(POLICY, design.policy, "policy").close()
+    with closing(plugins.create(POLICY, design.policy, "policy")) as made:
+        made.check(tools)
     return [
         EpisodeSpec(
             design,

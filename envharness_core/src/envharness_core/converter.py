@@ -20,6 +20,8 @@ from envharness_core.spec import ComponentSpec
 
 T = TypeVar("T")
 
+_LITERAL: Any = Literal
+
 
 def structure(data: object, cls: type[T], where: str) -> T:
     """Make a typed config of plain data.
@@ -153,7 +155,7 @@ def _build() -> Converter:
     converter = Converter(forbid_extra_keys=True, detailed_validation=True)
     converter.register_structure_hook_factory(attrs.has, _table)
     converter.register_structure_hook_factory(_is_sequence, _sequence)
-    converter.register_structure_hook_func(lambda cls: get_origin(cls) is Literal, _literal)
+    converter.register_structure_hook_func(lambda cls: get_origin(cls) is _LITERAL, _literal)
     for kind, word in ((int, "an integer"), (float, "a number"), (str, "text"), (bool, "true or false")):
         converter.register_structure_hook(kind, _scalar(kind, word))
     converter.register_structure_hook_func(lambda cls: cls == JsonObject, lambda value, _: copy_object(value))

@@ -56,8 +56,8 @@ class Diagnosis:
 class Attempt:
     """A candidate, its rollouts by stream, and what was said of it.
 
-    ``rejected`` holds why it was refused before any rollout; ``judgement`` is the gate's last word, ``decision`` the
-    strictest of all.
+    ``rejected`` says why it was given up without a word of the gate's: refused before any rollout, broken, not
+    evaluated, or the budget spent. ``judgement`` is the gate's last word, ``decision`` the strictest of all.
     """
 
     candidate: Candidate
@@ -137,6 +137,16 @@ class Designer(ABC):
         self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt]
     ) -> Candidate | None:
         """Write the next candidate, or return None to give the task up."""
+
+    def check(self, build: Callable[[Sequence[ComponentSpec]], None]) -> None:
+        """Refuse, before a run begins, a config whose layers can't be built.
+
+        Args:
+            build: builds layers on the run's bridge and throws them away.
+
+        Raises:
+            ConfigError: names the field and what is allowed.
+        """
 
     def review(
         self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt], attempt: Attempt

@@ -74,10 +74,14 @@ class Guard(Env):
             return malformed(self.observe(), problem)
         self.phase = "failed"
         response = self._inner.step(action)
-        if not any(recorder.emitted is response for recorder in self._recorders):
+        if not self.emitted(response):
             response = _checked(checked_response, response)
         self.phase = "over" if response.ended else "running"
         return response
+
+    def emitted(self, response: StepResponse) -> bool:
+        """Say whether a response is the very object that a bridge's recorder returned last: checked, and untouched."""
+        return any(recorder.emitted is response for recorder in self._recorders)
 
     def observe(self) -> Observation:
         self._refuse_new("observe")

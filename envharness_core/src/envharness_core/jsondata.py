@@ -1,7 +1,7 @@
 """Strict JSON: the only thing that crosses the contract.
 
-Objects with string keys, arrays, strings, finite numbers, booleans and null. No NaN, no integers beyond 64 bits, no lone surrogates,
-no handles.
+Objects with string keys, arrays, strings, finite numbers, booleans and null. No NaN, no lone surrogates, no
+integers beyond 64 bits, no handles.
 """
 
 from __future__ import annotations

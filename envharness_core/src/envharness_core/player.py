@@ -195,7 +195,15 @@ def _step(play: _Play, reply: Reply, number: int, policy_seconds: float) -> Step
     response, dense = _with_dense_reward(play.stack, response)
     last = response.ended or len(play.writer) + 1 >= play.spec.design.limits.steps
     seconds = (policy_seconds, env_seconds)
-    play.writer.step(_recordable(reply), number, response, dense=dense, seconds=seconds, last=last)
+    play.writer.step(
+        _recordable(reply),
+        number,
+        response,
+        raw=play.stack.emitted(response),
+        dense=dense,
+        seconds=seconds,
+        last=last,
+    )
     return response
 
 

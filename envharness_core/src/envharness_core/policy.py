@@ -45,5 +45,12 @@ class Policy(ABC):
     def act(self, observation: Observation) -> Reply:
         """Answer an observation."""
 
+    def check(self, tools: Sequence[Tool]) -> None:
+        """Refuse, before a run begins, tools that the policy's config doesn't fit.
+
+        Raises:
+            ConfigError: names the field and what is allowed.
+        """
+
     def close(self) -> None:
         """Release what the policy holds; idempotent."""

@@ -29,7 +29,7 @@ CREATE TABLE episodes (
     env_seed INTEGER NOT NULL, layer_seed INTEGER NOT NULL, policy_seed INTEGER NOT NULL,
     outcome TEXT NOT NULL, success INTEGER, score REAL, metrics TEXT, steps INTEGER NOT NULL,
     seconds REAL NOT NULL, usage TEXT NOT NULL, error TEXT NOT NULL, trajectory BLOB NOT NULL
-) WITHOUT ROWID;
+);
 CREATE TABLE tasks (task TEXT PRIMARY KEY, position INTEGER NOT NULL, result TEXT NOT NULL);
 """
 

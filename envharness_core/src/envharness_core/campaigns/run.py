@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
 
+import structlog
 from attrs import evolve, frozen
 
 from envharness_core.campaigns.batch import Batch, Play
@@ -22,11 +24,14 @@ from envharness_core.env import Bridge
 from envharness_core.episode import Design, Episode
 from envharness_core.errors import ConfigError, unknown
 from envharness_core.jsondata import Json, JsonObject
-from envharness_core.kinds import BRIDGE, DESIGNER, EXECUTOR, LAYER, OBJECTIVE
+from envharness_core.kinds import BRIDGE, DESIGNER, EXECUTOR, LAYER, OBJECTIVE, POLICY
+from envharness_core.objective import Decision
 from envharness_core.plugins import Plugins
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import build_stack
 from envharness_core.store import Store, locked
+
+_log = structlog.get_logger()
 
 Listener = Callable[["Progress"], None]
 
@@ -86,6 +91,7 @@ def run_campaign(
     config = resolve(config, plugins)
     world = look_at(config, plugins)
     try:
+        check_fit(config, plugins, world)
         store = _store(config, folder, plugins)
         with store, locked(folder):
             known = store.meta("summary")
@@ -109,6 +115,23 @@ def look_at(config: RunConfig, plugins: Plugins) -> World:
         bridge.close()
         raise
     return World(bridge.capabilities, tasks, bridge)
+
+
+def check_fit(config: RunConfig, plugins: Plugins, world: World) -> None:
+    """Check what only shows when a config's components meet: actions against tools, layers against the bridge.
+
+    Raises:
+        ConfigError: names the field and what is allowed.
+        PluginError: a plugin is broken.
+    """
+    tools = world.bridge.tools()
+    for spec in (config.policy, config.demonstrator, config.report.weaker, config.report.stronger):
+        if spec is not None:
+            with closing(plugins.create(POLICY, spec, "policy")) as policy:
+                policy.check(tools)
+    plugins.create(DESIGNER, config.designer, "designer").check(
+        lambda layers: build_stack(plugins, config.bridge, layers).close()
+    )
 
 
 def select_tasks(bridge: Bridge, config: RunConfig) -> tuple[TaskSummary, ...]:
@@ -257,6 +280,10 @@ class _Run:
         self._results[bare.task] = result
         position = [task.id for task in self._world.tasks].index(bare.task)
         self._store.put_result(bare.task, position, result.as_json())
+        _log.debug("task_designed", task=bare.task, status=result.status, rollouts=result.rollouts)
+        for attempt in result.history.attempts:
+            if attempt.rejected and attempt.decision is Decision.REJECT:
+                _log.warning("candidate_rejected", task=bare.task, reason=attempt.rejected)
         for play in report_plays(self._config, result, bare):
             self._scheduler.start(play, lambda _: None)
         self._open -= 1
@@ -265,7 +292,16 @@ class _Run:
 
     def _heard(self, episode: Episode) -> None:
         self._episodes += 1
-        self._excluded += not episode.graded
+        if not episode.graded:
+            self._excluded += 1
+            _log.warning(
+                "episode_excluded",
+                task=episode.task,
+                stream=episode.stream,
+                index=episode.index,
+                outcome=str(episode.outcome),
+                error=episode.error,
+            )
         done = len(self._results)
         per_task = self._episodes / max(done, 1)
         self._listener(

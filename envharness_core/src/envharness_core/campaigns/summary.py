@@ -38,6 +38,7 @@ def summarise(store: Store, config: RunConfig) -> JsonObject:
         "accepted": statuses["accepted"] + statuses["kept"],
         "kept": statuses["kept"],
         "abandoned": statuses["abandoned"],
+        "candidates": _candidates(results),
         "rollouts": _rollouts(counts),
         "design_rollouts_per_task": _design(results),
         "sensitivity": sensitivity(store),
@@ -117,6 +118,12 @@ def _rollouts(counts: list[tuple[str, str, int]]) -> JsonObject:
     for stream, _, count in counts:
         by_stream[stream.partition(" ")[0]] += count
     return {name: by_stream[name] for name in _STREAMS if by_stream[name]}
+
+
+def _candidates(results: list[JsonObject]) -> JsonObject:
+    attempts = [attempt for result in results for attempt in cast("list[Any]", result["attempts"])]
+    evaluated = sum(attempt["validation"]["graded"] > 0 for attempt in attempts)
+    return {"proposed": len(attempts), "evaluated": evaluated}
 
 
 def _design(results: list[JsonObject]) -> JsonObject:

@@ -1,10 +1,12 @@
 """How a task's success rate depends on the knobs of its layers: a Bayesian logistic regression, in plain Python.
 
-The logit of a candidate's rate is its features times the task's coefficients, plus an effect of its own, because the
-regression is wrong locally: rollouts of the candidate itself count for more than those of its neighbours. Where chance
-alone is known to end some episodes (faults under a tight budget), the rate has a known ceiling: rate = ceiling *
-sigmoid(logit). Everything is a pure function of frozen data. Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006),
-algorithm 3.1 for the Laplace approximation, here with the covariance of a linear model plus a nugget.
+The logit of a candidate's rate is its features times the task's coefficients, plus an effect of its own, because
+the regression is wrong locally: rollouts of the candidate itself count for more than those of its neighbours. Where
+chance alone is known to end some episodes (faults under a tight budget), the rate has a known ceiling: rate = ceiling
+* sigmoid(logit). Everything is a pure function of frozen data.
+
+Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), algorithm 3.1 for the Laplace
+approximation, here with the covariance of a linear model plus a nugget.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ Matrix: TypeAlias = tuple[Vector, ...]
 
 _ROUNDS = 50
 _STEP = 1e-6
+"""A move of the logits that counts as none."""
 _LONGEST = 4.0
+"""The most that a logit moves in a round: the scoring overshoots where all rollouts ended alike."""
 
 
 @frozen

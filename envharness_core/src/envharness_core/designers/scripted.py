@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import field, frozen, validators
 
 from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence
+from envharness_core.errors import ConfigError, EnvHarnessError
 from envharness_core.spec import ComponentSpec
 
 
@@ -22,6 +23,13 @@ class Scripted(Designer):
 
     def __init__(self, config: ScriptedConfig) -> None:
         self.config = config
+
+    def check(self, build: Callable[[Sequence[ComponentSpec]], None]) -> None:
+        for index, layers in enumerate(self.config.candidates):
+            try:
+                build(layers)
+            except EnvHarnessError as error:
+                raise ConfigError(f"designer.candidates[{index}]: {error}") from error
 
     def diagnose(self, evidence: Evidence) -> Diagnosis:
         return Diagnosis("not looked for", "none", "harden")

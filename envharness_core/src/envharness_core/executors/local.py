@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
+import structlog
 from attrs import define, field, frozen, validators
 
 from envharness_core.episode import Episode, EpisodeSpec, Record
@@ -19,6 +20,8 @@ from envharness_core.executor import Executor
 from envharness_core.outcome import Outcome
 from envharness_core.plugins import Plugins
 from envharness_core.trajectory import TrajectoryWriter
+
+_log = structlog.get_logger()
 
 _IN_FLIGHT = 2  # jobs at a worker: one that it plays, one that waits in its pipe
 _RESTARTS = 1  # how often an episode that killed its worker is played again
@@ -75,21 +78,23 @@ class Local(Executor):
 
     def _fill(self, jobs: Iterator[EpisodeSpec | None], retry: deque[EpisodeSpec], plugins: Plugins) -> bool:
         """Hand out jobs while there is room; return whether there may be more later."""
-        while True:
-            worker = self._idlest(plugins)
-            if len(worker.pending) >= _IN_FLIGHT:
-                return True
+        while self._room():
             try:
                 job = retry.popleft() if retry else next(jobs)
             except StopIteration:
                 return False
             if job is None:
                 return True
+            worker = self._idlest(plugins)
             worker.pending.append(job)
             try:
                 worker.channel.send(job)
             except OSError:  # it died idle: its jobs come back when its channel is read
                 return True
+        return True
+
+    def _room(self) -> bool:
+        return len(self._workers) < self._count or any(len(w.pending) < _IN_FLIGHT for w in self._workers)
 
     def _collect(self, retry: deque[EpisodeSpec]) -> Iterator[Record]:
         channels = {worker.channel: worker for worker in self._workers if worker.pending}
@@ -109,6 +114,9 @@ class Local(Executor):
         self._stop(worker)
         current, *others = worker.pending
         retry.extend(others)
+        _log.warning(
+            "worker_died", exit_code=worker.process.returncode, episode=current.key, task=current.design.task
+        )
         deaths = self._deaths.get(current.key, 0) + 1
         self._deaths[current.key] = deaths
         if deaths <= _RESTARTS:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from attrs import Factory, field, frozen, validators
 
 from envharness_core.data import Action, Blocked, EnvState
+from envharness_core.env import Env
+from envharness_core.errors import unknown
 from envharness_core.jsondata import JsonObject
 from envharness_core.layers.rules import Rules
 
@@ -26,6 +28,12 @@ class ClosedConfig:
 
 class Closed(Rules[ClosedConfig]):
     """Blocks the actions of one tool that have given arguments, so that another way must be found."""
+
+    def __init__(self, inner: Env, config: ClosedConfig) -> None:
+        super().__init__(inner, config)
+        names = [tool.name for tool in inner.tools()]
+        if config.tool not in names:
+            raise unknown("tool", config.tool, names, where="closed.tool")
 
     def filter_action(self, action: Action, env_state: EnvState) -> Action | Blocked:
         config = self.config

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from attrs import field, frozen, validators
 
 from envharness_core.data import Action, ResetResponse, StepResponse
+from envharness_core.env import Env
 from envharness_core.errors import SetupError
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.layer import Layer
+from envharness_core.tools import Toolbox
 
 
 @frozen
@@ -25,6 +27,14 @@ class Setup(Layer[SetupConfig]):
     The replay is charged to nobody. An action that a layer inside blocks is skipped and listed in the reset's
     ``info["setup"]``, one object for each Setup of the stack, innermost first.
     """
+
+    def __init__(self, inner: Env, config: SetupConfig) -> None:
+        super().__init__(inner, config)
+        toolbox = Toolbox(tuple(inner.tools()))
+        for index, action in enumerate(config.actions):
+            problem = toolbox.problem_with(action)
+            if problem is not None:
+                raise SetupError(index, str(action), f"malformed: {problem}")
 
     def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
         response = super().reset(seed, options)

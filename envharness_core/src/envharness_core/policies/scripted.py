@@ -9,7 +9,7 @@ from attrs import field, frozen, validators
 from envharness_core.data import Action, Observation
 from envharness_core.errors import ConfigError
 from envharness_core.policy import Policy, Reply
-from envharness_core.tools import Tool
+from envharness_core.tools import Tool, Toolbox
 
 
 @frozen
@@ -30,6 +30,13 @@ class ScriptedPolicy(Policy):
 
     def __init__(self, config: ScriptConfig) -> None:
         self.config = config
+
+    def check(self, tools: Sequence[Tool]) -> None:
+        toolbox = Toolbox(tuple(tools))
+        for index, action in enumerate(self.config.actions):
+            problem = toolbox.problem_with(action)
+            if problem is not None:
+                raise ConfigError(f"policy.actions[{index}]: {problem}")
 
     def start(self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()) -> None:
         self._done = 0

@@ -29,6 +29,16 @@ _CLOSED = (
     "nothing to undo",
 )
 _TRANSIENT = ("try again", "timed out", "timeout", "temporar", "transient", "busy", "retry")
+_FORM = 0.8
+"""How much the day's form varies: standard deviation on the log odds of seeing a winning move."""
+_BACK_OUT = 0.5
+"""How often it takes a move back, rather than going on by guess, where it sees no win."""
+_FOCUS = 2.0
+"""How sharply appeal falls with a move's cost."""
+_SHARPEN = 3.0
+"""How much a winning move stands out among as appealing ones, to the eye that looks ahead."""
+_LARGE = 36
+"""Results above this are hard to keep in mind."""
 _OPERATOR_COST = {"+": 0.0, "-": 0.3, "*": 0.2, "/": 1.0}
 _INVITING = frozenset((number, 1) for number in (2, 3, 4, 6, 8, 12, 24))
 _ADVICE = {"fraction": ("fraction",), "negative": ("negative",), "large": ("large", "big intermediate")}
@@ -74,9 +84,10 @@ class Solver(Policy):
     """Searches imperfectly on what it is shown, recovers from faults, gives up sensibly.
 
     At each hand it looks for a winning move. Whether it sees one depends on how the winning moves' appeal and clarity
-    compare with the appeal of everything else that it hasn't ruled out; skill and the day's form tip the scales. If it
-    sees none it follows what looks inviting, or backs out. What it has ruled out it reads from the log that it is
-    shown, and nowhere else. Skills that speak of fractions, negative or large intermediates make it overlook those less.
+    compare with the appeal of everything else that it hasn't ruled out; skill and the day's form tip the scales. If
+    it sees none it follows what looks inviting, or backs out. What it has ruled out it reads from the log that it is
+    shown, and nowhere else. Skills that speak of fractions, negative or large intermediates make it overlook those
+    less. It computes everything for itself, from the numbers that it is shown.
     """
 
     def __init__(self, config: SolverConfig | None = None) -> None:
@@ -86,7 +97,7 @@ class Solver(Policy):
     def start(self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()) -> None:
         """Forget the last episode."""
         self._random = random.Random(seed)
-        self._edge = math.exp(_ability(self.config.skill) + self._random.gauss(0.0, _FORM))
+        self._edge = math.exp(7.0 * self.config.skill - 1.0 + self._random.gauss(0.0, _FORM))
         self._advice = _advice_in(skills)
         self._can_undo = not tools or any(tool.name == "undo" for tool in tools)
         self._blind: dict[Hand, float] = {}
@@ -99,11 +110,9 @@ class Solver(Policy):
 
     def act(self, observation: Observation) -> Reply:
         """Answer with one action, or with stop() where patience or ideas have run out."""
-        hand = _strings(observation, "numbers")
-        table = tuple(parse(number) for number in hand)
+        table = _table(_strings(observation, "numbers"))
         self._turns += 1
-        if len(table) > self._first:
-            self._first = len(table)
+        self._first = max(self._first, len(table))
         again = self._after_failure(table, observation.text)
         if not table or self._turns > self.config.patience:
             action = Action("stop")
@@ -118,11 +127,10 @@ class Solver(Policy):
         if hand == (TARGET,):
             return Action("stop")
         dead = ruled_out(hand, log)
-        refused = [child for child, _ in self._refused]
         options = [
             option
             for option in outlook(hand, self._closed, self._advice)
-            if option.child not in dead and option.child not in refused
+            if option.child not in dead and (option.child, option.operator) not in self._refused
         ]
         option = self._seen(hand, options)
         if option is None and (len(hand) <= 2 or not options or self._backs_out(hand)):
@@ -185,15 +193,6 @@ class Solver(Policy):
         ]
 
 
-_FORM = 0.8
-_BACK_OUT = 0.5
-_FOCUS = 2.0
-
-
-def _ability(skill: float) -> float:
-    return -1.0 + 7.0 * skill
-
-
 def _advice_in(skills: Sequence[str]) -> frozenset[str]:
     text = " ".join(skills).lower()
     return frozenset(topic for topic, words in _ADVICE.items() if any(word in text for word in words))
@@ -202,6 +201,15 @@ def _advice_in(skills: Sequence[str]) -> frozenset[str]:
 def _strings(observation: Observation, key: str) -> tuple[str, ...]:
     listed = observation.data.get(key)
     return tuple(item for item in listed if isinstance(item, str)) if isinstance(listed, list) else ()
+
+
+@lru_cache(maxsize=1 << 14)
+def _table(numbers: tuple[str, ...]) -> Hand:
+    """Read the numbers shown; none where some layer has made them unreadable."""
+    try:
+        return tuple(parse(number) for number in numbers)
+    except ValueError:
+        return ()
 
 
 @lru_cache(maxsize=1 << 16)
@@ -223,7 +231,7 @@ def outlook(
                     continue
                 child = combined(hand, i, j, made)
                 if (child, operator) not in found:
-                    appeal = _appeal(hand[i], operator, hand[j], made, advice)
+                    appeal = _appeal(operator, made, advice)
                     clear = clarity(child, closed, advice)
                     found[child, operator] = Option(i, j, operator, child, appeal, clear)
     return tuple(found.values())
@@ -240,17 +248,14 @@ def clarity(hand: Hand, closed: frozenset[str], advice: frozenset[str]) -> float
     return _SHARPEN * won / (_SHARPEN * won + lost) if won else 0.0
 
 
-_SHARPEN = 3.0
-
-
-def _appeal(a: Number, operator: str, b: Number, made: Number, advice: frozenset[str]) -> float:
+def _appeal(operator: str, made: Number, advice: frozenset[str]) -> float:
     cost = _OPERATOR_COST[operator]
     if made[1] != 1:
         cost += 0.4 if "fraction" in advice else 1.8
     if made[0] < 0:
         cost += 0.4 if "negative" in advice else 1.5
     size = abs(value(made))
-    if size > 36:
+    if size > _LARGE:
         cost += (0.3 if "large" in advice else 1.0) * math.log2(size / 24)
     if made in _INVITING:
         cost -= 0.7
@@ -264,7 +269,7 @@ def ruled_out(hand: Hand, log: tuple[str, ...]) -> frozenset[Hand]:
     """
     if "undo" not in log:
         return frozenset()
-    return _ruled_out(hand, log)
+    return _ruled_out(hand, tuple(text for text in log if text == "undo" or _entry(text) is not None))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -295,11 +300,14 @@ def _ruled_out(hand: Hand, log: tuple[str, ...]) -> frozenset[Hand]:
 
 @lru_cache(maxsize=1 << 14)
 def _entry(text: str) -> Entry | None:
-    """Read a move of the log; None is an undo."""
+    """Read a move of the log; None where it is none."""
     parts = text.split(" ")
     if len(parts) != 5:
         return None
-    return parse(parts[0]), parts[1], parse(parts[2]), parse(parts[4])
+    try:
+        return parse(parts[0]), parts[1], parse(parts[2]), parse(parts[4])
+    except ValueError:
+        return None
 
 
 def _taken_back(hand: Hand, entry: Entry) -> Hand:

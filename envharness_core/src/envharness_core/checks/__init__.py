@@ -1,0 +1,1 @@
+"""The conformance checks: what ``contract`` runs, and the suites of the testing kit."""

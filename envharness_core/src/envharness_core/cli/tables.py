@@ -1,0 +1,78 @@
+"""Tables and a histogram for the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from envharness_core.jsondata import JsonObject
+
+BINS = 10
+_WIDTH = 40
+
+
+def console() -> Console:
+    """Return a console for stdout; wide enough for a table where there is no terminal."""
+    plain = Console()
+    return plain if plain.is_terminal else Console(width=120)
+
+
+def print_summary(summary: JsonObject, folder: Path) -> None:
+    """Print a run's summary."""
+    data: Any = summary
+    table = Table(title=f"run {folder}", show_header=False, title_justify="left")
+    table.add_row("tasks", f"{data['tasks']}: {data['accepted']} accepted, {data['abandoned']} abandoned")
+    excluded = ", ".join(f"{count} {name}" for name, count in data["episodes"]["excluded"].items())
+    table.add_row("episodes", f"{data['episodes']['graded']} graded, excluded: {excluded or 'none'}")
+    table.add_row("rollouts", ", ".join(f"{name} {count}" for name, count in data["rollouts"].items()))
+    for name, words in (("success_rate", "mean success rate"), ("in_band", "tasks in band, of all tasks")):
+        pair = data[name]
+        table.add_row(words, f"{_share(pair['before'])} before, {_share(pair['after'])} after")
+    spent = data["design_rollouts_per_task"]
+    if spent["mean"] is not None:
+        table.add_row("design rollouts a task", f"{spent['mean']:.1f} on average, {spent['max']} at most")
+    if data["sensitivity"]:
+        gap = data["sensitivity"]
+        low, high = gap["interval"]
+        table.add_row(
+            "stronger minus weaker policy",
+            f"{gap['margin']:+.2f} (95 % interval {low:+.2f} to {high:+.2f}; "
+            f"{gap['weaker']:.2f} and {gap['stronger']:.2f} on {gap['tasks']} stacks)",
+        )
+    if data["within_seed_variance"]:
+        within = data["within_seed_variance"]
+        table.add_row(
+            "variance with the layers' seed fixed",
+            f"{within['mean']:.3f} of at most 0.25, on {within['tasks']} stacks",
+        )
+    table.add_row("seconds", f"{data['seconds']}")
+    console().print(table)
+
+
+def histogram(rates: list[float], misses: int = 0) -> list[str]:
+    """Draw success rates as lines of a text histogram, ten bins from 0 to 1.
+
+    Args:
+        rates: one a task, in [0, 1].
+        misses: tasks without a rate, on a line of their own.
+    """
+    counts = [0] * BINS
+    for rate in rates:
+        counts[min(BINS - 1, int(rate * BINS + 1e-9))] += 1
+    widest = max(*counts, misses, 1)
+    lines = [
+        f"{index / BINS:.1f} to {(index + 1) / BINS:.1f} {_bar(count, widest)} {count}"
+        for index, count in enumerate(counts)
+    ]
+    return [*lines, f"none accepted {_bar(misses, widest)} {misses}"] if misses else lines
+
+
+def _bar(count: int, widest: int) -> str:
+    return "#" * round(_WIDTH * count / widest)
+
+
+def _share(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:.1%}"

@@ -1,0 +1,43 @@
+"""``envharness tasks``: what there is to play."""
+
+from __future__ import annotations
+
+import click
+from rich.table import Table
+
+from envharness_core.cli.options import component, json_option, print_json
+from envharness_core.cli.tables import console
+from envharness_core.data import TaskSummary
+from envharness_core.errors import ConfigError
+from envharness_core.jsondata import JsonObject
+from envharness_core.kinds import BRIDGE
+from envharness_core.plugins import Plugins
+
+
+@click.command("tasks")
+@click.argument("bridge")
+@click.option("--split", default=None, help="One split instead of all.")
+@click.option("--limit", type=click.IntRange(min=1), default=None, help="The first so many of each split.")
+@json_option
+def command(bridge: str, split: str | None, limit: int | None, as_json: bool) -> None:  # noqa: FBT001
+    """List the tasks of BRIDGE: a name, or {use = "name", option = value}."""
+    with Plugins().create(BRIDGE, component(bridge, "bridge"), "bridge") as made:
+        try:
+            tasks = [
+                task for name in ([split] if split else made.splits) for task in made.list_tasks(name, limit)
+            ]
+        except ConfigError as error:
+            raise ConfigError(f"--split: {error}") from error
+    if as_json:
+        print_json([_row(task) for task in tasks])
+        return
+    table = Table("task", "split", "summary", "metadata")
+    for task in tasks:
+        details = ", ".join(f"{key} {value}" for key, value in task.metadata.items())
+        table.add_row(task.id, task.split, task.summary, details)
+    console().print(table)
+    click.echo(f"{len(tasks)} tasks")
+
+
+def _row(task: TaskSummary) -> JsonObject:
+    return {"id": task.id, "split": task.split, "summary": task.summary, "metadata": task.metadata}

@@ -1,0 +1,39 @@
+"""``envharness verify``: proof that no layer manufactured a success."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import click
+
+from envharness_core.cli.options import folder_argument, json_option, print_json
+from envharness_core.config import make_config
+from envharness_core.jsondata import JsonObject
+from envharness_core.plugins import Plugins
+from envharness_core.store import Store
+from envharness_core.verify import verify_run
+
+
+@click.command("verify")
+@folder_argument
+@json_option
+def command(folder: Path, as_json: bool) -> None:  # noqa: FBT001
+    """Replay what reached the bridges in RUN_DIR on bare bridges, and compare the verdicts.
+
+    Ends with exit code 1 where one disagrees.
+    """
+    with Store.open(folder) as store:
+        config = make_config(cast("JsonObject", store.meta("config")))
+        found = verify_run(store, Plugins(config.plugins))
+    if as_json:
+        print_json(found.as_json())
+    else:
+        click.echo(
+            f"{found.episodes} episodes: {found.agreed} agreed, {found.disagreed} disagreed, "
+            f"{found.not_comparable} not comparable, {found.ungraded} ungraded"
+        )
+        for item in found.disagreements:
+            click.echo(f"  {item.key} ({item.task}): {item.detail}")
+    if found.disagreed:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,67 @@
+"""Batches: failures are made up for within a bound, and a broken layer ends a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envharness_core.campaigns.batch import Batch, Play, Rolled, roll
+from envharness_core.data import Verdict
+from envharness_core.episode import Design, Episode, Limits
+from envharness_core.outcome import Outcome
+from envharness_core.spec import ComponentSpec
+
+DESIGN = Design(ComponentSpec("core/toy24"), "toy24 1", "3-3-8-8", (), ComponentSpec("core/solver"), Limits())
+
+
+def episode(index: int, outcome: Outcome) -> Episode:
+    verdict = Verdict(True, 1.0) if outcome is Outcome.COMPLETED else None
+    return Episode(f"k{index}", "3-3-8-8", "s", index, outcome, verdict, 1, 0.0)
+
+
+def drive(play: Play[Rolled], outcome: Callable[[int], Outcome]) -> tuple[Rolled, list[Batch]]:
+    batches: list[Batch] = []
+    try:
+        batch = next(play)
+        while True:
+            batches.append(batch)
+            batch = play.send(tuple(episode(index, outcome(index)) for index in batch.indices))
+    except StopIteration as stop:
+        return stop.value, batches
+
+
+@given(st.lists(st.booleans(), min_size=40, max_size=40), st.integers(1, 10), st.integers(0, 6))
+def test_as_many_as_wanted_are_graded_or_the_bound_was_spent(
+    fails: list[bool], wanted: int, rerolls: int
+) -> None:
+    def outcome(index: int) -> Outcome:
+        return Outcome.ENV_ERROR if fails[index] else Outcome.COMPLETED
+
+    rolled, batches = drive(roll(DESIGN, "s", Rolled(), wanted, rerolls), outcome)
+    assert len(rolled.graded) <= wanted
+    assert len(rolled.played) <= wanted + rerolls
+    assert rolled.next == len(rolled.played)
+    assert [item.index for item in rolled.graded] == sorted(item.index for item in rolled.graded)
+    if len(rolled.graded) < wanted:
+        assert len(rolled.excluded) > rerolls
+    indices = [index for batch in batches for index in batch.indices]
+    assert indices == list(range(len(indices)))
+
+
+def test_a_further_batch_goes_on_where_the_stream_stopped() -> None:
+    first, _ = drive(roll(DESIGN, "s", Rolled(), 3, 0), lambda _: Outcome.COMPLETED)
+    second, batches = drive(roll(DESIGN, "s", first, 2, 0), lambda _: Outcome.COMPLETED)
+    assert [batch.indices for batch in batches] == [(3, 4)]
+    assert [item.index for item in second.graded] == [0, 1, 2, 3, 4]
+
+
+def test_a_broken_layer_ends_the_batch_at_once() -> None:
+    def outcome(index: int) -> Outcome:
+        return Outcome.RULES_ERROR if index == 1 else Outcome.COMPLETED
+
+    rolled, batches = drive(roll(DESIGN, "s", Rolled(), 4, 10), outcome)
+    assert rolled.broken is not None
+    assert rolled.broken.index == 1
+    assert len(batches) == 1
