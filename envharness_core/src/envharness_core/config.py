@@ -48,6 +48,7 @@ class CampaignConfig:
         attempts: R, candidates a task and round.
         rounds: how often a task's accepted stack is taken as the new start.
         budget: design rollouts a task may take in all, baseline and confirmation included; None for no limit.
+        demonstrations: rollouts of the demonstrator at most, on a task that the policy never won.
         rerolls: how many failed episodes of a batch are made up for by further ones.
         wave: how many tasks are designed at a time; a wave's designs learn from finished waves only, so that results
             don't depend on which worker was faster.
@@ -57,6 +58,7 @@ class CampaignConfig:
     attempts: int = field(default=5, validator=_POSITIVE)
     rounds: int = field(default=1, validator=_POSITIVE)
     budget: int | None = field(default=None, validator=validators.optional(_POSITIVE))
+    demonstrations: int = field(default=5, validator=_COUNT)
     rerolls: int = field(default=3, validator=_COUNT)
     wave: int = field(default=20, validator=_POSITIVE)
 

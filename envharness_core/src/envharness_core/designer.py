@@ -18,10 +18,17 @@ from envharness_core.trajectory import Trajectory
 
 @frozen
 class Candidate:
-    """Layers that are proposed together and judged as a whole, innermost first."""
+    """Layers that are proposed together and judged as a whole, innermost first.
+
+    Args:
+        layers: what to put on the current stack.
+        rationale: why, in words.
+        notes: the designer's own, as plain data; no part of the candidate's identity.
+    """
 
     layers: tuple[ComponentSpec, ...]
     rationale: str = ""
+    notes: JsonObject = field(factory=dict, eq=False)
 
     @property
     def key(self) -> str:
@@ -95,6 +102,7 @@ class Evidence:
         trajectory: loads an episode's trajectory.
         earlier: finished tasks, in task order, the same however fast workers were.
         budget: design rollouts that the task may still take.
+        reserve: how many of them a confirmation takes.
         seed: where the designer's randomness comes from.
     """
 
@@ -111,6 +119,7 @@ class Evidence:
     trajectory: Callable[[Episode], Trajectory] = field(eq=False, repr=False)
     earlier: tuple[TaskHistory, ...]
     budget: int
+    reserve: int
     seed: int
 
 
@@ -151,7 +160,7 @@ class Designer(ABC):
     def review(
         self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt], attempt: Attempt
     ) -> Decision:
-        """Say what to do with an attempt that the gate would accept or roll out further.
+        """Say what to do with an attempt that the gate would accept or roll out further, or whose confirmation it would.
 
         Only a stricter word than the gate's counts; by default there is none.
         """

@@ -141,7 +141,7 @@ class Episode:
 
 @frozen
 class Record:
-    """A played episode with its trajectory, compressed; what executors return and stores keep."""
+    """A played episode with its trajectory, encoded; what executors return and stores keep."""
 
     episode: Episode
     blob: bytes = field(repr=False)

@@ -18,6 +18,11 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 
 
+def encoded(action: Action) -> msgspec.Raw:
+    """Return an action as an event holds it, out of everybody's reach."""
+    return msgspec.Raw(_encode(action))
+
+
 @frozen
 class Event:
     """One thing that reached a bridge.
@@ -52,8 +57,8 @@ class EventLog:
         """Write an event down; the body may hold attrs classes."""
         self._events.append(_encode((kind, body)))
 
-    def append_step(self, action: Action, response: StepResponse) -> None:
-        """Write a step down, the one event that is worth a fast path."""
+    def append_step(self, action: msgspec.Raw, response: StepResponse) -> None:
+        """Write a step down; the action is ``encoded``, as it was before the bridge had it."""
         self._events.append(_encode(("step", {"action": action, "response": response})))
 
     def encoded(self, start: int = 0) -> list[bytes]:

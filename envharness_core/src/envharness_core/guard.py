@@ -62,9 +62,10 @@ class Guard(Env):
             raise OrderError(f"reset: the seed must be an integer in [0, 2**64), got {seed!r}")
         self.phase = "failed"
         response = self._inner.reset(seed, copy_object(options, "options"))
-        checked = _checked(checked_reset, response)
+        if not self.emitted(response):
+            response = _checked(checked_reset, response)
         self.phase = "running"
-        return checked
+        return response
 
     def step(self, action: Action) -> StepResponse:
         if self.phase != "running":
@@ -79,9 +80,12 @@ class Guard(Env):
         self.phase = "over" if response.ended else "running"
         return response
 
-    def emitted(self, response: StepResponse) -> bool:
+    def emitted(self, response: ResetResponse | StepResponse) -> bool:
         """Say whether a response is the very object that a bridge's recorder returned last: checked, and untouched."""
-        return any(recorder.emitted is response for recorder in self._recorders)
+        for recorder in self._recorders:  # noqa: SIM110 - several times faster than any()
+            if recorder.emitted is response:
+                return True
+        return False
 
     def observe(self) -> Observation:
         self._refuse_new("observe")

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import msgspec
 
 from envharness_core.errors import DataError
 
@@ -42,7 +45,13 @@ def copy_object(value: object, path: str = "") -> JsonObject:
     Raises:
         DataError: the value isn't an object, or something in it isn't strict JSON.
     """
-    if not isinstance(value, Mapping):
+    if type(value) is dict:
+        if not value:
+            return {}
+        copied = _quick_copy(value)
+        if copied is not None:
+            return copied
+    elif not isinstance(value, Mapping):
         raise DataError(path, f"expected an object, got {type(value).__name__}")
     try:
         return _copy_dict(value, path)
@@ -52,14 +61,28 @@ def copy_object(value: object, path: str = "") -> JsonObject:
 
 def canonical(value: Json) -> bytes:
     """Encode a strict JSON value so that equal values give equal bytes (sorted keys, UTF-8)."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+    return _CANONICAL.encode(value).encode()
 
 
 def digest(value: Json) -> str:
     """Return a content hash of a strict JSON value, 32 hexadecimal characters."""
     return hashlib.blake2b(canonical(value), digest_size=16).hexdigest()
+
+
+def _quick_copy(value: dict[Any, Any]) -> JsonObject | None:
+    """Return a copy of a small and shallow object of plain JSON, or None where only a look at each item can tell.
+
+    An object that comes back from msgpack as the types of JSON and still equals itself is strict JSON: what msgpack
+    turns into something else (a set, a date, a tuple) isn't equal to what it became.
+    """
+    try:
+        encoded = _encode(value)
+        if len(encoded) > _SMALL:
+            return None
+        copied = _decode(encoded)
+    except (TypeError, ValueError, OverflowError, RecursionError):  # msgspec's own are ValueErrors
+        return None
+    return copied if copied == value else None
 
 
 def _copy(value: Any, path: str) -> Json:
@@ -102,7 +125,9 @@ def _copy_dict(value: Mapping[Any, Any], path: str) -> JsonObject:
     out: JsonObject = {}
     for key, item in value.items():
         if type(key) is not str:
-            raise DataError(path, f"the key {key!r} is not a string")
+            if not isinstance(key, str):
+                raise DataError(path, f"the key {key!r} is not a string")
+            key = str.__str__(key)
         out[_copy_str(key, path)] = _copy(item, f"{path}.{key}" if path else key)
     return out
 
@@ -134,3 +159,16 @@ _COPIERS: dict[type, Callable[[Any, str], Json]] = {
     tuple: _copy_list,
     dict: _copy_dict,
 }
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+_SMALL = 4096  # bytes; beyond, copying long texts costs more than looking at each item
+
+_Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+_Leaf = str | int | _Finite | bool | None
+_Shallow: Any = _Leaf
+for _ in range(4):
+    _Shallow = _Leaf | list[_Shallow] | dict[str, _Shallow]  # msgspec knows no recursive alias
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(dict[str, _Shallow]).decode

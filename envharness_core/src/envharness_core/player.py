@@ -151,8 +151,9 @@ def _loop(play: _Play) -> _Ending:
     observation = first.observation
     while True:
         reply, seconds = _replied(play, observation)
+        written = _recordable(reply)
         for number in range(max(1, len(reply.actions))):
-            response = _step(play, reply, number, seconds if number == 0 else 0.0)
+            response = _step(play, reply, written, number, seconds if number == 0 else 0.0)
             if response.terminated:
                 return _Ending(Outcome.COMPLETED)
             if response.truncated or len(play.writer) >= design.limits.steps:
@@ -181,10 +182,11 @@ def _checked_reply(reply: object) -> Reply:
         usage = copy_object(reply.usage, "usage")
     except DataError as error:
         raise _Ending(Outcome.POLICY_ERROR, f"the reply's {error}") from error
-    return Reply(reply.actions, reply.text.encode(errors="replace").decode(), usage)
+    text = reply.text if reply.text.isascii() else reply.text.encode(errors="replace").decode()
+    return Reply(reply.actions, text, usage)
 
 
-def _step(play: _Play, reply: Reply, number: int, policy_seconds: float) -> StepResponse:
+def _step(play: _Play, reply: Reply, written: Reply, number: int, policy_seconds: float) -> StepResponse:
     began = _clock()
     if reply.actions:
         response = play.stack.step(reply.actions[number])
@@ -196,7 +198,7 @@ def _step(play: _Play, reply: Reply, number: int, policy_seconds: float) -> Step
     last = response.ended or len(play.writer) + 1 >= play.spec.design.limits.steps
     seconds = (policy_seconds, env_seconds)
     play.writer.step(
-        _recordable(reply),
+        written,
         number,
         response,
         raw=play.stack.emitted(response),
@@ -218,14 +220,17 @@ def _with_dense_reward(stack: Stack, response: StepResponse) -> tuple[StepRespon
 
 
 def _recordable(reply: Reply) -> Reply:
-    """Make sure that a reply can be written down, whatever a policy put into its arguments."""
+    """Return a copy of a reply that can be written down, whatever a policy put into its arguments."""
     try:
-        for action in reply.actions:
-            copy_object({action.name: copy_object(action.kwargs)})  # a name is text, as a key is
-    except EnvHarnessError:
+        spoken = tuple([_plain(action) for action in reply.actions])
+    except (EnvHarnessError, TypeError):
         spoken = tuple(Action(ascii(a.name), {"malformed": ascii(a.kwargs)[:2000]}) for a in reply.actions)
-        return Reply(spoken, reply.text, reply.usage)
-    return reply
+    return Reply(spoken, reply.text, reply.usage)
+
+
+def _plain(action: Action) -> Action:
+    (name,) = copy_object({action.name: None})  # a name is text, as a key is
+    return Action(name, copy_object(action.kwargs))
 
 
 def _ask(play: _Play, call: Any, *args: object) -> Any:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from math import isfinite
+from types import TracebackType
 from typing import Any, cast, final
-
-from attrs import evolve
 
 from envharness_core.data import (
     Action,
@@ -27,7 +25,7 @@ from envharness_core.errors import (
     LayerError,
     VerifierError,
 )
-from envharness_core.events import Event, EventLog
+from envharness_core.events import Event, EventLog, encoded
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.tools import Tool, Toolbox
 
@@ -50,7 +48,7 @@ class Recorder(Env):
         self._moved = False
         self._closed = False
         self.log = EventLog()
-        self.emitted: StepResponse | None = None
+        self.emitted: ResetResponse | StepResponse | None = None
         """The response that was last returned: whoever holds this very object knows that it is checked."""
 
     def __repr__(self) -> str:
@@ -75,6 +73,7 @@ class Recorder(Env):
         with self._border("reset"):
             checked = checked_reset(self._bridge.reset(seed, copy_object(given)))
         self.log.append("reset", seed=seed, options=given, response=checked)
+        self.emitted = checked
         return checked
 
     def step(self, action: Action) -> StepResponse:
@@ -85,11 +84,11 @@ class Recorder(Env):
         problem = self._toolbox.problem_with(action)
         if problem is not None:
             return malformed(self.observe(), problem)
-        kwargs = copy_object(action.kwargs, "kwargs")
+        given = Action(action.name, copy_object(action.kwargs, "kwargs"))
+        reached = encoded(given)  # before the bridge has it
         with self._border("step"):
-            response = self._bridge.step(Action(action.name, copy_object(kwargs)))
-            checked = _checked_step(response)
-        self.log.append_step(Action(action.name, kwargs), checked)
+            checked = _checked_step(self._bridge.step(given))
+        self.log.append_step(reached, checked)
         self._moved = True
         self._ended = checked.ended
         self.emitted = checked
@@ -177,16 +176,29 @@ class Recorder(Env):
         with self._border("close"):
             self._bridge.close()
 
-    @contextmanager
-    def _border(self, call: str) -> Iterator[None]:
-        try:
-            yield
-        except DataError as error:
-            raise BridgeError(f"{self._name}.{call} returned {error}") from error
-        except EnvHarnessError:
-            raise
-        except Exception as error:
-            raise BridgeError(f"{self._name}.{call}: {_said(error)}") from error
+    def _border(self, call: str) -> _Border:
+        return _Border(self._name, call)
+
+
+class _Border:
+    """What a bridge raises, or returns that isn't allowed, is a ``BridgeError`` that names bridge and call."""
+
+    __slots__ = ("_call", "_name")
+
+    def __init__(self, name: str, call: str) -> None:
+        self._name = name
+        self._call = call
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, DataError):
+            raise BridgeError(f"{self._name}.{self._call} returned {error}") from error
+        if isinstance(error, Exception) and not isinstance(error, EnvHarnessError):
+            raise BridgeError(f"{self._name}.{self._call}: {_said(error)}") from error
 
 
 def malformed(observation: Observation, problem: str) -> StepResponse:
@@ -258,7 +270,7 @@ def _verdict(verdict: Verdict) -> Verdict:
     if type(verdict.success) is not bool:
         raise DataError("verdict.success", f"expected a bool, got {verdict.success!r}")
     score = _number(verdict.score, "verdict.score")
-    return evolve(verdict, score=score, metrics=copy_object(verdict.metrics, "verdict.metrics"))
+    return Verdict(verdict.success, score, copy_object(verdict.metrics, "verdict.metrics"))
 
 
 def _text(value: object, path: str) -> str:
@@ -274,6 +286,8 @@ def _text(value: object, path: str) -> str:
 
 
 def _number(value: object, path: str) -> float:
+    if type(value) is float and isfinite(value):
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise DataError(path, f"expected a finite number, got {value!r}")
     return float(value)

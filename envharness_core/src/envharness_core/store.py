@@ -15,7 +15,7 @@ from envharness_core.episode import Episode, EpisodeSpec, Record
 from envharness_core.errors import CheckpointError, ConfigError
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.outcome import Outcome
-from envharness_core.trajectory import Trajectory, read_trajectory
+from envharness_core.trajectory import Trajectory, compressed, read_trajectory
 
 STORE_VERSION = 1
 FILE = "run.sqlite"
@@ -147,7 +147,7 @@ class Store:
                 episode.seconds,
                 json.dumps(episode.usage),
                 episode.error,
-                record.blob,
+                compressed(record.blob),
             ),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from operator import lt
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from envharness_core.policy import Reply
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 _LEVEL = 6
+_PLAIN = b"\x93"  # how msgpack begins a list of three; zlib never begins so
 
 Spans = tuple[tuple[int, int], ...]
 """For each leg, which of its events belong to a step, as ``[start, stop)``; an empty range for none."""
@@ -111,7 +113,8 @@ class TrajectoryWriter:
         ``last`` that the episode stops here.
         """
         marks = [len(log) for log in self._logs]
-        spans = [(min(old, new), new) for old, new in zip(self._marks, marks, strict=True)]
+        spans = [(old if old < new else new, new) for old, new in zip(self._marks, marks, strict=True)]
+        told = raw and any(map(lt, self._marks, marks))
         self._marks = marks
         actions = reply.actions
         step = (
@@ -119,7 +122,7 @@ class TrajectoryWriter:
             reply.text if number == 0 else "",
             reply.usage if number == 0 else {},
             spans,
-            None if raw and any(stop > start for start, stop in spans) else response,
+            None if told else response,
             dense,
             *seconds,
             max(0, len(actions) - number - 1) if last else 0,
@@ -127,19 +130,24 @@ class TrajectoryWriter:
         self._steps.append(msgspec.Raw(_encode(step)))
 
     def blob(self) -> bytes:
-        """Return the trajectory, encoded and compressed."""
+        """Return the trajectory, encoded."""
         events = [[msgspec.Raw(event) for event in log.encoded()] for log in self._logs]
-        return zlib.compress(_encode((msgspec.Raw(self._start), self._steps, events)), _LEVEL)
+        return _encode((msgspec.Raw(self._start), self._steps, events))
+
+
+def compressed(blob: bytes) -> bytes:
+    """Return an encoded trajectory compressed, as it is sent and stored; one that is so already stays as it is."""
+    return zlib.compress(blob, _LEVEL) if blob.startswith(_PLAIN) else blob
 
 
 def read_trajectory(blob: bytes) -> Trajectory:
-    """Decode what ``TrajectoryWriter.blob`` returned.
+    """Decode what ``TrajectoryWriter.blob`` returned, compressed or not.
 
     Raises:
         ValueError: the blob is damaged.
     """
     try:
-        start, steps, encoded = _decode(zlib.decompress(blob))
+        start, steps, encoded = _decode(blob if blob.startswith(_PLAIN) else zlib.decompress(blob))
         events = tuple(tuple(Event(*event) for event in leg) for leg in encoded)
         return Trajectory(
             start=None if start is None else _reset_response(start),

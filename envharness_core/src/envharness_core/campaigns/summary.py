@@ -11,7 +11,7 @@ from envharness_core.jsondata import Json, JsonObject
 from envharness_core.outcome import Outcome
 from envharness_core.store import Store
 
-_STREAMS = ("baseline", "demonstration", "smoke", "attempt", "keep", "confirm", "report")
+_STREAMS = ("baseline", "demonstration", "smoke", "attempt", "confirm", "report")
 
 
 def summarise(store: Store, config: RunConfig) -> JsonObject:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from envharness_core.campaigns.batch import Batch, Play, Rolled, roll
-from envharness_core.campaigns.result import TaskResult
+from envharness_core.campaigns.result import Status, TaskResult
 from envharness_core.config import CampaignConfig
 from envharness_core.data import TaskSummary
 from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence, TaskHistory
@@ -23,11 +23,25 @@ from envharness_core.tools import Tool
 from envharness_core.trajectory import Trajectory
 
 _SMOKE_STEPS = 30
+_UNLIMITED = 10**9
 
 
 @frozen
 class Workshop:
-    """What all tasks of a run share."""
+    """What all tasks of a run share.
+
+    Args:
+        objective: the gate.
+        designer: who writes candidates.
+        config: how rollouts are spent.
+        limits: what an episode may take.
+        seed: the run's.
+        tools, env_state_schema: the bridge's.
+        layers: full name and summary of every installed layer.
+        demonstrator: a policy to learn a way from where the policy has none, or None.
+        trajectory: loads an episode's trajectory.
+        check: raises an ``EnvHarnessError`` where layers can't be built on the bridge.
+    """
 
     objective: Objective
     designer: Designer
@@ -40,250 +54,245 @@ class Workshop:
     demonstrator: ComponentSpec | None
     trajectory: Callable[[Episode], Trajectory]
     check: Callable[[Sequence[ComponentSpec]], None]
-    """Raises an ``EnvHarnessError`` where layers can't be built on the bridge."""
-
-
-@frozen
-class _Round:
-    """A round's start: the stack so far, what the designer is shown and what it makes of it."""
-
-    number: int
-    base: Design
-    evidence: Evidence
-    diagnosis: Diagnosis
-    spent: int
 
 
 def design_task(
     shop: Workshop, task: TaskSummary, bare: Design, earlier: tuple[TaskHistory, ...]
 ) -> Play[TaskResult]:
-    """Design one task: observe, diagnose, then try candidates until one is confirmed or nothing is left to try."""
-    result = yield from _one_round(shop, task, bare, earlier, 0, 0)
-    for number in range(1, shop.config.rounds):
-        if result.status != "accepted":
-            break
-        further = yield from _one_round(
-            shop, task, bare.under(result.layers), earlier, number, result.rollouts
+    """Design one task: observe, diagnose, then try candidates until one is confirmed or nothing is left to try.
+
+    In further rounds the same again, on top of what was accepted.
+    """
+    base, spent = bare, 0
+    attempts: tuple[Attempt, ...] = ()
+    result: TaskResult | None = None
+    for number in range(shop.config.rounds):
+        latest = yield from _Round(shop, task, base, earlier, number, spent).play()
+        attempts += latest.history.attempts
+        if result is None or latest.status == "accepted":
+            result = latest
+        result = evolve(
+            result, rollouts=latest.rollouts, history=evolve(result.history, attempts=attempts)
         )
-        history = evolve(result.history, attempts=(*result.history.attempts, *further.history.attempts))
-        kept = further if further.status == "accepted" else result
-        result = evolve(kept, history=history, rollouts=further.rollouts)
-    return result
-
-
-def _one_round(
-    shop: Workshop,
-    task: TaskSummary,
-    base: Design,
-    earlier: tuple[TaskHistory, ...],
-    number: int,
-    spent: int,
-) -> Play[TaskResult]:
-    config = shop.config
-    observed = yield from roll(base, _stream("baseline", number), Rolled(), config.rollouts, config.rerolls)
-    spent += len(observed.played)
-    history = TaskHistory(task, observed.graded, ())
-    if len(observed.graded) < config.rollouts:
-        reason = f"no baseline: {_excluded(observed)}"
-        return TaskResult("abandoned", base.layers, reason, spent, history)
-    shown: tuple[Episode, ...] = ()
-    if shop.demonstrator is not None and not any(episode.success for episode in observed.graded):
-        demonstrated = evolve(base, policy=shop.demonstrator)
-        stream = _stream("demonstration", number)
-        rolled = yield from roll(demonstrated, stream, Rolled(), 1, config.rerolls)
-        shown, spent = rolled.graded, spent + len(rolled.played)
-    evidence = _evidence(shop, task, base, observed.graded, shown, earlier, spent)
-    diagnosis = shop.designer.diagnose(evidence)
-    start = _Round(number, base, evidence, diagnosis, spent)
-    if diagnosis.direction == "leave":
-        result = yield from _keep(shop, start, history)
-    else:
-        result = yield from _attempts(shop, start, history)
-    return evolve(result, diagnosis=diagnosis)
-
-
-def _keep(shop: Workshop, start: _Round, history: TaskHistory) -> Play[TaskResult]:
-    """Ask the gate whether the task is in order as it is."""
-    attempt = Attempt(Candidate((), "unchanged"))
-    attempt, spent = yield from _tried(shop, start, history, attempt, "keep", start.spent)
-    status = "kept" if attempt.decision is Decision.ACCEPT else "abandoned"
-    reason = attempt.judgement.reason if attempt.judgement else attempt.rejected
-    history = evolve(history, attempts=(attempt,))
-    return TaskResult(status, start.base.layers, reason, spent, history)  # type: ignore[arg-type]
-
-
-def _attempts(shop: Workshop, start: _Round, history: TaskHistory) -> Play[TaskResult]:
-    spent = start.spent
-    reason = "the attempts are used up"
-    for number in range(shop.config.attempts):
-        if _left(shop, spent) <= 0:
-            reason = "the budget is spent"
+        if latest.status != "accepted":
             break
-        candidate = shop.designer.propose(
-            evolve(start.evidence, budget=_left(shop, spent)), start.diagnosis, history.attempts
-        )
-        if candidate is None:
-            reason = "the designer has nothing more to propose"
-            break
-        attempt = Attempt(candidate, rejected=_refused(shop, start.base, candidate, history.attempts))
+        base, spent = bare.under(latest.layers), latest.rollouts
+    return cast("TaskResult", result)
+
+
+@define
+class _Round:
+    """One round: from a baseline on the stack so far to an accepted candidate, or to none."""
+
+    shop: Workshop
+    task: TaskSummary
+    base: Design
+    earlier: tuple[TaskHistory, ...]
+    number: int
+    spent: int
+    attempts: tuple[Attempt, ...] = ()
+
+    def play(self) -> Play[TaskResult]:
+        """Observe, diagnose, and try candidates."""
+        config = self.shop.config
+        observed = yield from self._roll(self.base, "baseline", Rolled(), config.rollouts)
+        if len(observed.graded) < config.rollouts:
+            return self._result("abandoned", f"no baseline: {_excluded(observed)}", observed.graded)
+        demonstrations = yield from self._demonstrated(observed.graded)
+        evidence = self._evidence(observed.graded, demonstrations)
+        diagnosis = self.shop.designer.diagnose(evidence)
+        result = yield from self._designed(evidence, diagnosis)
+        return evolve(result, diagnosis=diagnosis)
+
+    def _designed(self, evidence: Evidence, diagnosis: Diagnosis) -> Play[TaskResult]:
+        designer, baseline = self.shop.designer, evidence.baseline
+        if diagnosis.direction == "leave":
+            unchanged = yield from self._tried(Candidate((), "unchanged"), "unchanged", evidence, diagnosis)
+            if unchanged.decision is Decision.ACCEPT:
+                return self._result("kept", _word(unchanged), baseline)
+        for number in range(self.shop.config.attempts):
+            if self._left <= 0:
+                return self._result("abandoned", "the budget is spent", baseline)
+            candidate = designer.propose(self._now(evidence), diagnosis, self.attempts)
+            if candidate is None:
+                return self._result("abandoned", "the designer has nothing more to propose", baseline)
+            attempt = yield from self._tried(candidate, str(number), evidence, diagnosis)
+            if attempt.decision is Decision.ACCEPT:
+                layers = (*self.base.layers, *candidate.layers)
+                return self._result("accepted", _word(attempt), baseline, layers)
+        return self._result("abandoned", "the attempts are used up", baseline)
+
+    def _tried(
+        self, candidate: Candidate, name: str, evidence: Evidence, diagnosis: Diagnosis
+    ) -> Play[Attempt]:
+        """Check, validate, judge and confirm one candidate, and add it to what was tried."""
+        attempt = Attempt(candidate, rejected=self._refused(candidate) if candidate.layers else "")
+        if not candidate.layers and name != "unchanged":
+            attempt = evolve(attempt, rejected="the candidate is empty")
+        design = self.base.under((*self.base.layers, *candidate.layers))
+        if candidate.layers and not attempt.rejected:
+            attempt = evolve(attempt, rejected=(yield from self._smoke(design, name, evidence.baseline)))
         if not attempt.rejected:
-            name = f"{number}"
-            attempt, spent = yield from _tried(shop, start, history, attempt, name, spent)
-        history = evolve(history, attempts=(*history.attempts, attempt))
+            attempt = yield from self._validated(attempt, design, name, evidence, diagnosis)
         if attempt.decision is Decision.ACCEPT:
-            layers = (*start.base.layers, *candidate.layers)
-            accepted = cast("Judgement", attempt.judgement).reason
-            return TaskResult("accepted", layers, accepted, spent, history)
-    return TaskResult("abandoned", start.base.layers, reason, spent, history)
-
-
-def _tried(
-    shop: Workshop, start: _Round, history: TaskHistory, attempt: Attempt, name: str, spent: int
-) -> Play[tuple[Attempt, int]]:
-    """Smoke-test, validate, judge and confirm one candidate; return it judged, and the rollouts spent so far."""
-    design = start.base.under((*start.base.layers, *attempt.candidate.layers))
-    if attempt.candidate.layers:
-        problem = yield from _smoke(shop, start, design, name)
-        if problem:
-            return evolve(attempt, rejected=problem), spent
-    rolled = Rolled()
-    while True:
-        gate = shop.objective.judge(start.evidence.baseline, rolled.graded)
-        attempt = evolve(attempt, episodes=rolled.graded, judgement=gate, decision=gate.decision)
-        attempt = _reviewed(shop, start, history, attempt, spent)
-        if attempt.decision is not Decision.MORE:
-            break
-        stream = _stream(f"attempt {name}", start.number)
-        before = len(rolled.played)
-        attempt, rolled = yield from _further(shop, design, stream, attempt, rolled, spent)
-        spent += len(rolled.played) - before
-        if attempt.rejected:
-            return attempt, spent
-    if attempt.decision is Decision.ACCEPT:
-        attempt, spent = yield from _confirmed(shop, start, design, attempt, name, spent)
-    return attempt, spent
-
-
-def _further(
-    shop: Workshop, design: Design, stream: str, attempt: Attempt, rolled: Rolled, spent: int
-) -> Play[tuple[Attempt, Rolled]]:
-    """Roll out as many more as the gate wants; an attempt whose batch stays incomplete comes back rejected."""
-    gate = cast("Judgement", attempt.judgement)
-    wanted = min(gate.rollouts, _left(shop, spent))
-    if wanted <= 0:
-        reason = f"undecided when the budget was spent: {gate.reason}"
-        return evolve(attempt, decision=Decision.REFINE, rejected=reason), rolled
-    target = len(rolled.graded) + wanted
-    rolled = yield from roll(design, stream, rolled, wanted, shop.config.rerolls)
-    if rolled.broken is not None:
-        reason = f"a layer broke: {rolled.broken.error}"
-    elif len(rolled.graded) < target:
-        reason = f"not evaluated: {_excluded(rolled)}"
-    else:
-        return attempt, rolled
-    return evolve(attempt, decision=Decision.REJECT, rejected=reason), rolled
-
-
-def _confirmed(
-    shop: Workshop, start: _Round, design: Design, attempt: Attempt, name: str, spent: int
-) -> Play[tuple[Attempt, int]]:
-    """Judge an accepted candidate again on a stream of its own, which may still refuse it."""
-    rolled = Rolled()
-    stream = _stream(f"confirm {name}", start.number)
-    while True:
-        gate = shop.objective.confirm(start.evidence.baseline, attempt.episodes, rolled.graded)
-        attempt = evolve(attempt, confirmation=rolled.graded, judgement=gate, decision=gate.decision)
-        if gate.decision is not Decision.MORE:
-            return attempt, spent
-        before = len(rolled.played)
-        if gate.rollouts > _left(shop, spent):
-            reason = f"the budget allows no confirmation: {gate.reason}"
-            return evolve(attempt, decision=Decision.REFINE, rejected=reason), spent
-        attempt, rolled = yield from _further(shop, design, stream, attempt, rolled, spent)
-        spent += len(rolled.played) - before
-        if attempt.rejected:
-            return attempt, spent
-
-
-def _reviewed(shop: Workshop, start: _Round, history: TaskHistory, attempt: Attempt, spent: int) -> Attempt:
-    """Let the designer tighten the gate's word on rollouts that it has seen."""
-    gate = cast("Judgement", attempt.judgement)
-    if not attempt.episodes or gate.decision not in (Decision.ACCEPT, Decision.MORE):
+            attempt = yield from self._confirmed(attempt, design, name, evidence, diagnosis)
+        self.attempts = (*self.attempts, attempt)
         return attempt
-    evidence = evolve(start.evidence, budget=_left(shop, spent))
-    word = shop.designer.review(evidence, start.diagnosis, history.attempts, attempt)
-    decision = strictest(gate.decision, word)
-    if decision is Decision.MORE and gate.rollouts <= 0:
-        decision = Decision.REFINE
-    return evolve(attempt, decision=decision)
 
+    def _validated(
+        self, attempt: Attempt, design: Design, name: str, evidence: Evidence, diagnosis: Diagnosis
+    ) -> Play[Attempt]:
+        """Roll out until gate and designer have made up their minds."""
+        rolled = Rolled()
+        while True:
+            gate = self.shop.objective.judge(evidence.baseline, rolled.graded)
+            attempt = evolve(attempt, episodes=rolled.graded, judgement=gate, decision=gate.decision)
+            attempt = self._reviewed(attempt, evidence, diagnosis)
+            if attempt.decision is not Decision.MORE:
+                return attempt
+            wanted = min(gate.rollouts, self._left)
+            if wanted <= 0:
+                return _given_up(attempt, f"undecided when the budget was spent: {gate.reason}")
+            before = rolled
+            rolled = yield from self._roll(design, f"attempt {name}", rolled, wanted)
+            problem = _problem(before, rolled, wanted)
+            if problem:
+                return evolve(attempt, decision=Decision.REJECT, rejected=problem)
 
-def _smoke(shop: Workshop, start: _Round, design: Design, name: str) -> Play[str]:
-    """Replay a baseline rollout's actions on the candidate; return what breaks, or an empty text."""
-    longest = max(start.evidence.baseline, key=lambda episode: (episode.steps, -episode.index))
-    steps = shop.trajectory(longest).steps[:_SMOKE_STEPS]
-    actions: list[JsonObject] = [
-        {"name": step.action.name, "kwargs": step.action.kwargs} for step in steps if step.action
-    ]
-    if not actions:
+    def _confirmed(
+        self, attempt: Attempt, design: Design, name: str, evidence: Evidence, diagnosis: Diagnosis
+    ) -> Play[Attempt]:
+        """Judge an accepted candidate again on a stream of its own, which may still refuse it."""
+        rolled = Rolled()
+        while True:
+            gate = self.shop.objective.confirm(evidence.baseline, attempt.episodes, rolled.graded)
+            attempt = evolve(attempt, confirmation=rolled.graded, judgement=gate, decision=gate.decision)
+            if rolled.graded:
+                attempt = self._reviewed(attempt, evidence, diagnosis)
+            if attempt.decision is not Decision.MORE:
+                return attempt
+            if gate.decision is Decision.MORE and gate.rollouts > self._left:
+                return _given_up(attempt, f"the budget allows no confirmation: {gate.reason}")
+            wanted = min(gate.rollouts, self._left)
+            before = rolled
+            rolled = yield from self._roll(design, f"confirm {name}", rolled, wanted)
+            problem = _problem(before, rolled, wanted)
+            if problem:
+                return evolve(attempt, decision=Decision.REJECT, rejected=problem)
+
+    def _reviewed(self, attempt: Attempt, evidence: Evidence, diagnosis: Diagnosis) -> Attempt:
+        """Let the designer tighten the gate's word on rollouts that it has seen."""
+        gate = cast("Judgement", attempt.judgement)
+        if not attempt.episodes or gate.decision not in (Decision.ACCEPT, Decision.MORE):
+            return attempt
+        word = self.shop.designer.review(self._now(evidence), diagnosis, self.attempts, attempt)
+        decision = strictest(gate.decision, word)
+        if decision is Decision.MORE and min(gate.rollouts, self._left) <= 0:
+            decision = Decision.REFINE
+        return evolve(attempt, decision=decision)
+
+    def _smoke(self, design: Design, name: str, baseline: Sequence[Episode]) -> Play[str]:
+        """Replay a baseline rollout's actions on the candidate; return what breaks, or an empty text."""
+        longest = max(baseline, key=lambda episode: (episode.steps, -episode.index))
+        steps = self.shop.trajectory(longest).steps[:_SMOKE_STEPS]
+        actions: list[JsonObject] = [
+            {"name": step.action.name, "kwargs": step.action.kwargs} for step in steps if step.action
+        ]
+        if not actions:
+            return ""
+        script = ComponentSpec("core/scripted", {"actions": list(actions), "repeat": True})
+        replay = evolve(design, policy=script, limits=Limits(steps=len(actions)))
+        (episode,) = yield Batch(replay, self._stream(f"smoke {name}"), (0,))
+        return f"a layer broke: {episode.error}" if episode.outcome is Outcome.RULES_ERROR else ""
+
+    def _refused(self, candidate: Candidate) -> str:
+        """Say why a candidate isn't worth a rollout, or return an empty text."""
+        if any(attempt.candidate.key == candidate.key for attempt in self.attempts):
+            return "the candidate equals an earlier one"
+        try:
+            self.shop.check((*self.base.layers, *candidate.layers))
+        except EnvHarnessError as error:
+            return str(error)
         return ""
-    script: JsonObject = {"actions": list(actions), "repeat": True}
-    replay = evolve(
-        design,
-        policy=ComponentSpec("core/scripted", script),
-        limits=Limits(steps=len(actions)),
-    )
-    (episode,) = yield Batch(replay, _stream(f"smoke {name}", start.number), (0,))
-    return f"a layer broke: {episode.error}" if episode.outcome is Outcome.RULES_ERROR else ""
+
+    def _demonstrated(self, baseline: Sequence[Episode]) -> Play[tuple[Episode, ...]]:
+        """Have the demonstrator play until it wins, where there is one and the policy never won."""
+        demonstrator = self.shop.demonstrator
+        if demonstrator is None or any(episode.success for episode in baseline):
+            return ()
+        design = evolve(self.base, policy=demonstrator)
+        rolled = Rolled()
+        for _ in range(self.shop.config.demonstrations):
+            rolled = yield from self._roll(design, "demonstration", rolled, 1)
+            if rolled.graded and rolled.graded[-1].success:
+                break
+        return rolled.graded
+
+    def _roll(self, design: Design, stream: str, rolled: Rolled, wanted: int) -> Play[Rolled]:
+        """Roll out, and charge the task for it."""
+        after = yield from roll(design, self._stream(stream), rolled, wanted, self.shop.config.rerolls)
+        self.spent += len(after.played) - len(rolled.played)
+        return after
+
+    def _evidence(self, baseline: tuple[Episode, ...], demonstrations: tuple[Episode, ...]) -> Evidence:
+        shop = self.shop
+        start = shop.trajectory(baseline[0]).start
+        return Evidence(
+            task=self.task,
+            instruction=start.instruction if start else "",
+            tools=shop.tools,
+            env_state_schema=shop.env_state_schema,
+            layers=shop.layers,
+            objective=shop.objective.summary,
+            band=shop.objective.band,
+            limits=shop.limits,
+            baseline=baseline,
+            demonstrations=demonstrations,
+            trajectory=shop.trajectory,
+            earlier=self.earlier,
+            budget=self._left,
+            reserve=shop.objective.confirm(baseline, (), ()).rollouts,
+            seed=derive("designer", shop.seed, self.task.id, self.base.key),
+        )
+
+    def _now(self, evidence: Evidence) -> Evidence:
+        return evolve(evidence, budget=self._left)
+
+    @property
+    def _left(self) -> int:
+        budget = self.shop.config.budget
+        return _UNLIMITED if budget is None else budget - self.spent
+
+    def _stream(self, name: str) -> str:
+        return name if self.number == 0 else f"{name} of round {self.number}"
+
+    def _result(
+        self,
+        status: Status,
+        reason: str,
+        baseline: tuple[Episode, ...],
+        layers: tuple[ComponentSpec, ...] | None = None,
+    ) -> TaskResult:
+        history = TaskHistory(self.task, baseline, self.attempts)
+        stack = self.base.layers if layers is None else layers
+        return TaskResult(status, stack, reason, self.spent, history)
 
 
-def _refused(shop: Workshop, base: Design, candidate: Candidate, history: Sequence[Attempt]) -> str:
-    """Say why a candidate isn't worth a rollout, or return an empty text."""
-    if not candidate.layers:
-        return "the candidate is empty"
-    if any(attempt.candidate.key == candidate.key for attempt in history):
-        return "the candidate equals an earlier one"
-    try:
-        shop.check((*base.layers, *candidate.layers))
-    except EnvHarnessError as error:
-        return str(error)
+def _problem(before: Rolled, after: Rolled, wanted: int) -> str:
+    """Say why a batch gives no judgement, or return an empty text."""
+    if after.broken is not None:
+        return f"a layer broke: {after.broken.error}"
+    if len(after.graded) < len(before.graded) + wanted:
+        return f"not evaluated: {_excluded(after)}"
     return ""
 
 
-def _evidence(
-    shop: Workshop,
-    task: TaskSummary,
-    base: Design,
-    baseline: tuple[Episode, ...],
-    demonstrations: tuple[Episode, ...],
-    earlier: tuple[TaskHistory, ...],
-    spent: int,
-) -> Evidence:
-    start = shop.trajectory(baseline[0]).start
-    return Evidence(
-        task=task,
-        instruction=start.instruction if start else "",
-        tools=shop.tools,
-        env_state_schema=shop.env_state_schema,
-        layers=shop.layers,
-        objective=shop.objective.summary,
-        band=shop.objective.band,
-        limits=shop.limits,
-        baseline=baseline,
-        demonstrations=demonstrations,
-        trajectory=shop.trajectory,
-        earlier=earlier,
-        budget=_left(shop, spent),
-        seed=derive("designer", shop.seed, task.id, base.key),
-    )
+def _given_up(attempt: Attempt, reason: str) -> Attempt:
+    return evolve(attempt, decision=Decision.REFINE, rejected=reason)
 
 
-def _left(shop: Workshop, spent: int) -> int:
-    return 10**9 if shop.config.budget is None else shop.config.budget - spent
-
-
-def _stream(name: str, number: int) -> str:
-    return name if number == 0 else f"{name} of round {number}"
+def _word(attempt: Attempt) -> str:
+    return cast("Judgement", attempt.judgement).reason
 
 
 def _excluded(rolled: Rolled) -> str:

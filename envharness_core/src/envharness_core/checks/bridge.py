@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import cast
 
 from attrs import define, field
@@ -61,7 +62,8 @@ class BridgeBench:
     def close(self) -> None:
         """Close every bridge that was made."""
         while self._opened:
-            self._opened.pop().close()
+            with suppress(Exception):  # what closing may do wrong has a check of its own
+                self._opened.pop().close()
 
 
 def declares_itself(bench: BridgeBench) -> None:
@@ -87,8 +89,9 @@ def offers_tools(bench: BridgeBench) -> None:
     for tool in before:
         require(tool.description.strip(), f"tool {tool.name}: no description; give it a docstring")
         require(copy_object(tool.schema).get("type") == "object", f"tool {tool.name}: not an object schema")
-    play(bridge, bench.tasks[0], bench.driver())
-    require(list(bridge.tools()) == before, "tools: they changed within an episode")
+    for number in range(4):
+        play(bridge, bench.tasks[0], bench.driver(number))
+        require(list(bridge.tools()) == before, "tools: they changed within an episode")
 
 
 def lists_tasks(bench: BridgeBench) -> None:

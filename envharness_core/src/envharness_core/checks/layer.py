@@ -28,7 +28,7 @@ from envharness_core.stacks import Stack
 from envharness_core.testing.doubles import Watch
 from envharness_core.tools import Tool
 
-_DRAWS = 200  # tries until two streams must have shown a difference
+_DRAWS = 80  # tries until two streams must have shown a difference
 _DRAWS_NOTHING = "it draws nothing"
 
 

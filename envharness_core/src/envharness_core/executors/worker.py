@@ -6,8 +6,10 @@ import signal
 import sys
 from multiprocessing.connection import Connection
 
+from envharness_core.episode import Record
 from envharness_core.player import Player
 from envharness_core.plugins import Plugins
+from envharness_core.trajectory import compressed
 
 
 def serve(channel: Connection) -> None:
@@ -19,7 +21,8 @@ def serve(channel: Connection) -> None:
                 spec = channel.recv()
             except EOFError:
                 return
-            channel.send(player.play(spec))
+            record = player.play(spec)
+            channel.send(Record(record.episode, compressed(record.blob)))
 
 
 def main() -> None:

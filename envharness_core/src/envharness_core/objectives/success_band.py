@@ -85,7 +85,7 @@ class SuccessBand(Objective):
         if missing > 0:
             return Judgement(Decision.MORE, direction, inside, reason, missing)
         if inside >= config.confirm:
-            return Judgement(Decision.ACCEPT, "leave", inside, reason)
+            return Judgement(Decision.ACCEPT, "leave", inside, reason, config.batch)
         return Judgement(Decision.REFINE, direction, inside, reason)
 
     def _inside(self, episodes: Sequence[Episode]) -> float:

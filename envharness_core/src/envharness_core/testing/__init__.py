@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from envharness_core.testing.doubles import Counter, Dice, Drawing, Failing, PassThrough, Watch
-    from envharness_core.testing.strategies import actions, layer_specs, malformed_actions, stacks, worlds
+    from envharness_core.testing.strategies import (
+        actions,
+        layer_specs,
+        malformed_actions,
+        setups,
+        stacks,
+        worlds,
+    )
     from envharness_core.testing.suites import bridge_suite, layer_suite
     from envharness_core.testing.text_world import TextWorld
 
@@ -30,6 +37,7 @@ _HOMES = {
     "layer_specs": "strategies",
     "layer_suite": "suites",
     "malformed_actions": "strategies",
+    "setups": "strategies",
     "stacks": "strategies",
     "worlds": "strategies",
 }
@@ -47,6 +55,7 @@ __all__ = [
     "layer_specs",
     "layer_suite",
     "malformed_actions",
+    "setups",
     "stacks",
     "worlds",
 ]

@@ -88,11 +88,17 @@ def layer_specs(
     ]
     if tools:
         kinds.append(_spec("closed", tool=st.sampled_from([tool.name for tool in tools])))
-    replays = _REPLAYS.get(world.bridge.use, ()) if world else ()
-    if replays:
-        calls: list[Json] = [{"name": action.name, "kwargs": action.kwargs} for action in replays]
-        kinds.append(_spec("setup", actions=st.lists(st.sampled_from(calls), min_size=1, max_size=2)))
+    if world is not None and world.bridge.use in _REPLAYS:
+        kinds.append(setups(world))
     return st.one_of(*kinds)
+
+
+def setups(world: World) -> st.SearchStrategy[ComponentSpec]:
+    """Draw a Setup whose replay is possible in one of ``worlds``."""
+    calls: list[Json] = [
+        {"name": action.name, "kwargs": action.kwargs} for action in _REPLAYS[world.bridge.use]
+    ]
+    return _spec("setup", actions=st.lists(st.sampled_from(calls), min_size=1, max_size=2))
 
 
 def stacks(
@@ -100,13 +106,17 @@ def stacks(
 ) -> st.SearchStrategy[tuple[ComponentSpec, ...]]:
     """Draw a list of layers of the core, innermost first, that can be reset.
 
-    A Setup over a small budget would end the episode, which is an error, so Setups stand inside of what may end one.
+    What would end a replay, a second Setup or a budget inside of one, isn't drawn: there is one Setup at most, and
+    budgets come last.
     """
-    return st.lists(layer_specs(world, tools=tools), max_size=max_size).map(_setups_first)
+    drawn = st.lists(layer_specs(world, tools=tools), max_size=max_size)
+    return drawn.map(_that_can_be_reset)
 
 
-def _setups_first(layers: list[ComponentSpec]) -> tuple[ComponentSpec, ...]:
-    return tuple(sorted(layers, key=lambda layer: layer.use == "budget"))
+def _that_can_be_reset(layers: list[ComponentSpec]) -> tuple[ComponentSpec, ...]:
+    setups = [layer for layer in layers if layer.use == "setup"]
+    kept = [layer for layer in layers if layer.use != "setup" or layer is setups[0]]
+    return tuple(sorted(kept, key=lambda layer: layer.use == "budget"))
 
 
 def _spec(use: str, **config: st.SearchStrategy[Any]) -> st.SearchStrategy[ComponentSpec]:

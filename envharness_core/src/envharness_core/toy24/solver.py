@@ -121,17 +121,19 @@ class Solver(Policy):
         else:
             action = self._next(table, _strings(observation, "log"))
         self._last = action, table
-        return Reply((action,), str(action))
+        return Reply((action,), " ".join([action.name, *map(str, action.kwargs.values())]))
 
     def _next(self, hand: Hand, log: tuple[str, ...]) -> Action:
         if hand == (TARGET,):
             return Action("stop")
+        options: Sequence[Option] = outlook(hand, self._closed, self._advice)
         dead = ruled_out(hand, log)
-        options = [
-            option
-            for option in outlook(hand, self._closed, self._advice)
-            if option.child not in dead and (option.child, option.operator) not in self._refused
-        ]
+        if dead or self._refused:
+            options = [
+                option
+                for option in options
+                if option.child not in dead and (option.child, option.operator) not in self._refused
+            ]
         option = self._seen(hand, options)
         if option is None and (len(hand) <= 2 or not options or self._backs_out(hand)):
             return Action("undo" if self._may_undo(hand) else "stop")
@@ -139,20 +141,20 @@ class Solver(Policy):
             option = self._drawn(options, [option.appeal for option in options])
         return Action("combine", {"i": option.i, "j": option.j, "op": option.operator})
 
-    def _seen(self, hand: Hand, options: list[Option]) -> Option | None:
+    def _seen(self, hand: Hand, options: Sequence[Option]) -> Option | None:
         """Return a winning move, if the solver sees one.
 
         What it overlooked at a hand it goes on overlooking, until it has ruled out enough of the rest.
         """
         signals = [option.appeal * option.clarity for option in options]
         signal = self._edge * sum(signals)
-        noise = sum(option.appeal for option in options if not option.clarity)
+        noise = sum([option.appeal for option in options if not option.clarity])
         blindness = self._blind.setdefault(hand, self._random.random())
         if signal and blindness * (signal + noise) < signal:
             return self._drawn(options, signals)
         return None
 
-    def _drawn(self, options: list[Option], weights: list[float]) -> Option:
+    def _drawn(self, options: Sequence[Option], weights: list[float]) -> Option:
         return self._random.choices(options, weights)[0]
 
     def _may_undo(self, hand: Hand) -> bool:
@@ -200,7 +202,7 @@ def _advice_in(skills: Sequence[str]) -> frozenset[str]:
 
 def _strings(observation: Observation, key: str) -> tuple[str, ...]:
     listed = observation.data.get(key)
-    return tuple(item for item in listed if isinstance(item, str)) if isinstance(listed, list) else ()
+    return tuple([item for item in listed if isinstance(item, str)]) if isinstance(listed, list) else ()
 
 
 @lru_cache(maxsize=1 << 14)
@@ -269,7 +271,7 @@ def ruled_out(hand: Hand, log: tuple[str, ...]) -> frozenset[Hand]:
     """
     if "undo" not in log:
         return frozenset()
-    return _ruled_out(hand, tuple(text for text in log if text == "undo" or _entry(text) is not None))
+    return _ruled_out(hand, tuple([text for text in log if text == "undo" or _entry(text) is not None]))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -310,6 +312,7 @@ def _entry(text: str) -> Entry | None:
         return None
 
 
+@lru_cache(maxsize=1 << 14)
 def _taken_back(hand: Hand, entry: Entry) -> Hand:
     numbers = list(hand)
     if entry[3] in numbers:
@@ -317,6 +320,7 @@ def _taken_back(hand: Hand, entry: Entry) -> Hand:
     return tuple(sorted((*numbers, entry[0], entry[2]), key=value))
 
 
+@lru_cache(maxsize=1 << 14)
 def _put(hand: Hand, entry: Entry) -> Hand:
     numbers = list(hand)
     for number in (entry[0], entry[2]):
