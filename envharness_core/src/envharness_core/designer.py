@@ -77,11 +77,12 @@ class Attempt:
 
 @frozen
 class TaskHistory:
-    """All that was learnt about a finished task."""
+    """All that was learnt about a task; ``diagnosis`` is None where there was no baseline to make one from."""
 
     task: TaskSummary
     baseline: tuple[Episode, ...]
     attempts: tuple[Attempt, ...]
+    diagnosis: Diagnosis | None = None
 
 
 @frozen

@@ -78,13 +78,13 @@ class EpisodeSpec:
     stream: str
     index: int
     seeds: Seeds
+    key: str = field(init=False, eq=False)
+    """The episode's identity: design, stream, index and seeds, 32 hexadecimal characters."""
 
-    @property
-    def key(self) -> str:
-        """The episode's identity: design, stream, index and seeds, 32 hexadecimal characters."""
+    def __attrs_post_init__(self) -> None:
         seeds = self.seeds
         place: list[Json] = [self.stream, self.index, seeds.env, seeds.layers, seeds.policy]
-        return digest([self.design.key, *place])
+        object.__setattr__(self, "key", digest([self.design.key, *place]))
 
 
 @frozen

@@ -229,7 +229,9 @@ def _recordable(reply: Reply) -> Reply:
 
 
 def _plain(action: Action) -> Action:
-    (name,) = copy_object({action.name: None})  # a name is text, as a key is
+    name = action.name
+    if type(name) is not str or not name.isascii():
+        (name,) = copy_object({name: None})  # a name is text, as a key is
     return Action(name, copy_object(action.kwargs))
 
 

@@ -48,7 +48,7 @@ class Recorder(Env):
         self._moved = False
         self._closed = False
         self.log = EventLog()
-        self.emitted: ResetResponse | StepResponse | None = None
+        self.emitted: StepResponse | None = None
         """The response that was last returned: whoever holds this very object knows that it is checked."""
 
     def __repr__(self) -> str:
@@ -73,7 +73,6 @@ class Recorder(Env):
         with self._border("reset"):
             checked = checked_reset(self._bridge.reset(seed, copy_object(given)))
         self.log.append("reset", seed=seed, options=given, response=checked)
-        self.emitted = checked
         return checked
 
     def step(self, action: Action) -> StepResponse:
@@ -239,12 +238,12 @@ def checked_observation(observation: object) -> Observation:
     Raises:
         DataError: it is no ``Observation``, or something in it has the wrong type.
     """
+    return _observation(observation, "")
+
+
+def _observation(observation: object, path: str = "observation") -> Observation:
     if not isinstance(observation, Observation):
-        raise DataError("", f"expected an Observation, got {type(observation).__name__}")
-    return _observation(observation)
-
-
-def _observation(observation: Observation) -> Observation:
+        raise DataError(path, f"expected an Observation, got {type(observation).__name__}")
     return Observation(
         _text(observation.text, "observation.text"),
         copy_object(observation.data, "observation.data"),

@@ -112,8 +112,8 @@ class TrajectoryWriter:
         ``raw`` says that the response is the very one that a bridge returned last, so that its event holds it already;
         ``last`` that the episode stops here.
         """
-        marks = [len(log) for log in self._logs]
-        spans = [(old if old < new else new, new) for old, new in zip(self._marks, marks, strict=True)]
+        marks = [*map(len, self._logs)]
+        spans = [(min(old, new), new) for old, new in zip(self._marks, marks, strict=True)]
         told = raw and any(map(lt, self._marks, marks))
         self._marks = marks
         actions = reply.actions

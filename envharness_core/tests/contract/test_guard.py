@@ -73,12 +73,12 @@ def test_after_an_error_the_episode_has_failed(plugins: Plugins) -> None:
         stack.step(Action("add"))
         with pytest.raises(BridgeError, match=r"Failing\.step: ConnectionError"):
             stack.step(Action("add"))
-        assert stack.phase == "failed"
+        assert repr(stack.phase) == "'failed'"
         with pytest.raises(OrderError, match="broke off with an error"):
             stack.step(Action("add"))
         stack.evaluate()
         stack.reset(0, TASK)
-        assert stack.phase == "running"
+        assert repr(stack.phase) == "'running'"  # a repr, for mypy believes that calls change nothing
 
 
 @pytest.mark.parametrize("seed", [True, "1", 1.0, None, -1, 2**64])
@@ -154,11 +154,11 @@ def _returning(**methods: Any) -> type[Layer]:
 )
 def test_what_a_layer_may_not_return_is_a_layer_error(guarded: Guarded, call: str, value: Any) -> None:
     guard, _ = guarded(_returning(**{call: value}))
-    with pytest.raises(LayerError, match="a layer returned what isn't allowed"):
-        if call == "reset":
-            guard.reset(0, TASK)
+    if call != "reset":
         guard.reset(0, TASK)
-        guard.step(Action("add")) if call == "step" else getattr(guard, call)()
+    args: dict[str, tuple[Any, ...]] = {"reset": (0, TASK), "step": (Action("add"),)}
+    with pytest.raises(LayerError, match="a layer returned what isn't allowed"):
+        getattr(guard, call)(*args.get(call, ()))
 
 
 def test_the_guard_gives_actions_as_copies(guarded: Guarded) -> None:

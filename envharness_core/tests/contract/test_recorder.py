@@ -29,7 +29,17 @@ def returning(base: type[Counter] = Counter, **methods: Any) -> Bridge:
 
         return call
 
-    return type("Odd", (base,), {name: method(value) for name, value in methods.items()})()
+    made: Bridge = type("Odd", (base,), {name: method(value) for name, value in methods.items()})()
+    return made
+
+
+def through(recorder: Recorder, call: str) -> None:
+    """Get as far as this call."""
+    recorder.reset(0, TASK)
+    if call == "step":
+        recorder.step(Action("add"))
+    elif call != "reset":
+        getattr(recorder, call)()
 
 
 def started(bridge: Bridge) -> Recorder:
@@ -42,10 +52,9 @@ def started(bridge: Bridge) -> Recorder:
 def test_what_a_runtime_raises_is_the_operators_error(call: Any) -> None:
     recorder = Recorder(Failing(FailingConfig(call)))
     with pytest.raises(
-        BridgeError, match=rf"Failing\.{call}: ConnectionError: the runtime went away"
+        BridgeError, match=rf"Failing\.\w+: ConnectionError: the runtime went away during {call}"
     ) as caught:
-        recorder.reset(0, TASK)
-        recorder.step(Action("add"))
+        through(recorder, call)
     assert isinstance(caught.value.__cause__, ConnectionError)
     assert not isinstance(caught.value, VerifierError)
 
@@ -85,6 +94,7 @@ OBSERVED = Observation("seen")
     ("call", "value", "says"),
     [
         ("step", None, "expected|NoneType"),
+        ("step", StepResponse(None), "observation: expected an Observation, got NoneType"),  # type: ignore[arg-type]
         ("step", StepResponse(OBSERVED, reward=float("nan")), "reward: expected a finite number"),
         ("step", StepResponse(OBSERVED, terminated=1), "terminated: expected a bool, got 1"),  # type: ignore[arg-type]
         ("step", StepResponse(OBSERVED, info={"a": {1}}), r"info\.a: set is not strict JSON"),  # type: ignore[dict-item]
@@ -104,8 +114,7 @@ OBSERVED = Observation("seen")
 def test_what_is_not_data_is_a_bridge_error_with_its_path(call: str, value: Any, says: str) -> None:
     recorder = Recorder(returning(**{call: value}))
     with pytest.raises(BridgeError, match=says):
-        recorder.reset(0, TASK)
-        recorder.step(Action("add")) if call == "step" else getattr(recorder, call)()
+        through(recorder, call)
 
 
 def test_the_log_holds_what_reached_the_bridge_and_a_reset_clears_it() -> None:

@@ -105,7 +105,7 @@ def test_the_shape_is_data_with_names_and_no_import_paths(plugins: Plugins) -> N
 
 
 def test_what_was_loaded_does_not_share_the_callers_checkpoint(plugins: Plugins) -> None:
-    with build_stack(plugins, COUNTER, [ComponentSpec("shaping/no_repeats")]) as stack:
+    with build_stack(plugins, COUNTER, [ComponentSpec("shaping/historian")]) as stack:
         perform(stack, "three", [Action("add")])
         saved = checkpoint.save(stack)
     before = copy_object(saved)

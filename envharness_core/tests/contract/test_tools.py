@@ -20,6 +20,14 @@ class Point(msgspec.Struct):
     y: int = 0
 
 
+class Node(msgspec.Struct):
+    inner: Optional["Node"] = None  # noqa: UP037, UP045 - refers to itself
+
+
+def nested(node: Node) -> None:
+    """Take a tree."""
+
+
 def everything(
     index: Annotated[int, msgspec.Meta(description="from 0", ge=0)],
     op: Literal["+", "-"],
@@ -117,9 +125,18 @@ def test_a_missing_argument_and_none_at_all() -> None:
     said = EVERYTHING.problem_with({})
     assert said == "Object missing required field `index`"
     assert NOTHING.problem_with({}) is None
-    for junk in (None, [], "", "text", 7):
+    junks: list[object] = [None, [], "", "text", 7]
+    for junk in junks:
         said = NOTHING.problem_with(junk)
         assert said == f"the arguments must be an object, got {type(junk).__name__}"
+
+
+def test_what_is_nested_too_deeply_is_said() -> None:
+    tree: dict[str, Any] = {}
+    for _ in range(100_000):
+        tree = {"inner": tree}
+    assert Tool.of(nested).problem_with({"node": {"inner": {}}}) is None
+    assert Tool.of(nested).problem_with({"node": tree}) == "nested too deeply, or contains itself"
 
 
 @pytest.mark.parametrize("name", ["no_such_tool", "", None, 3, "\ud83d"])

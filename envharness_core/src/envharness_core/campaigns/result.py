@@ -25,7 +25,6 @@ class TaskResult:
         reason: the gate's last word, or why the task was given up.
         rollouts: design rollouts, all of them.
         history: everything that was tried.
-        diagnosis: the last round's; None where there was no baseline.
     """
 
     status: Status
@@ -33,7 +32,6 @@ class TaskResult:
     reason: str
     rollouts: int
     history: TaskHistory
-    diagnosis: Diagnosis | None = None
 
     @property
     def in_order(self) -> bool:
@@ -49,7 +47,7 @@ class TaskResult:
             "reason": self.reason,
             "rollouts": self.rollouts,
             "baseline": _rate(self.history.baseline),
-            "diagnosis": _diagnosis(self.diagnosis),
+            "diagnosis": _diagnosis(self.history.diagnosis),
             "attempts": [_attempt(attempt) for attempt in self.history.attempts],
         }
 

@@ -102,7 +102,7 @@ class _Round:
         evidence = self._evidence(observed.graded, demonstrations)
         diagnosis = self.shop.designer.diagnose(evidence)
         result = yield from self._designed(evidence, diagnosis)
-        return evolve(result, diagnosis=diagnosis)
+        return evolve(result, history=evolve(result.history, diagnosis=diagnosis))
 
     def _designed(self, evidence: Evidence, diagnosis: Diagnosis) -> Play[TaskResult]:
         designer, baseline = self.shop.designer, evidence.baseline

@@ -372,11 +372,10 @@ def closes(bench: BridgeBench) -> None:
         bridge.close()
         bridge.close()
     bridge = bench.make()
-    try:
+    with suppress(ConfigError):
         bridge.reset(0, {"task": "no such task"})
-    except ConfigError:
-        bridge.close()
-        bridge.close()
+    bridge.close()
+    bridge.close()
 
 
 BRIDGE_CHECKS: tuple[Check[BridgeBench], ...] = (

@@ -18,6 +18,7 @@ from envharness_core.designers.knobs import PREFIXES, Bench, Knobs, describe
 from envharness_core.designers.rate_model import Fit, Gaussian, Sample, draw, fit, learned_prior, sigmoid
 from envharness_core.designers.wins import all_ways, avoidable, choices, histories, shortest_way, spare_tools
 from envharness_core.episode import Episode
+from envharness_core.jsondata import Json
 from envharness_core.objective import Decision, Direction
 from envharness_core.seeds import derive
 
@@ -85,6 +86,7 @@ class Catalog(Designer):
             headroom=f"{evidence.limits.steps} steps are allowed",
             reliance=", ".join(f"{tool} with {name} {value!r}" for tool, name, value in relied)
             or "nothing in particular",
+            notes={"samples": _told_by_baseline(evidence.baseline, bench)},
         )
 
     def propose(self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt]) -> Candidate | None:
@@ -93,7 +95,7 @@ class Catalog(Designer):
         left = [knobs for knobs in bench.settings() if knobs != Knobs() and knobs.key not in tried]
         if not left or evidence.budget < _FEWEST + evidence.reserve:
             return None
-        model = self._model(evidence, history)
+        model = self._model(evidence, diagnosis, history)
         if evidence.budget > _ENOUGH:
             random = Random(derive("catalog", evidence.seed, len(history)))
             left = _sampled(model, bench, left, random, evidence.band or _DEFAULT_BAND)
@@ -110,7 +112,7 @@ class Catalog(Designer):
         self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt], attempt: Attempt
     ) -> Decision:
         bench = self._bench(evidence)
-        model = self._model(evidence, [*history, attempt])
+        model = self._model(evidence, diagnosis, [*history, attempt])
         key, sample = _observed(attempt, bench)
         inside = model.in_band(key, sample.features, evidence.band or _DEFAULT_BAND, sample.ceiling)
         if attempt.confirmation:
@@ -147,16 +149,18 @@ class Catalog(Designer):
         inside = model.in_band(knobs.key, bench.features(knobs), band, bench.ceiling(knobs))
         return inside - _cost(knobs)
 
-    def _model(self, evidence: Evidence, history: Sequence[Attempt]) -> Fit:
+    def _model(self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt]) -> Fit:
         bench = self._bench(evidence)
-        here = _samples(evidence.baseline, history, bench)
+        here = _samples(diagnosis, history, bench)
         return fit(self._prior(evidence, bench), here, self.config.spread)
 
     def _prior(self, evidence: Evidence, bench: Bench) -> Gaussian:
         """Return what finished tasks teach; the same for all tasks of a wave, so computed once for it."""
         count = len(evidence.earlier)
         if count not in self._priors:
-            tasks = [_samples(task.baseline, task.attempts, bench) for task in evidence.earlier]
+            tasks = [
+                _samples(task.diagnosis, task.attempts, bench) for task in evidence.earlier if task.diagnosis
+            ]
             self._priors[count] = learned_prior(
                 base_prior(len(bench.choices)),
                 [samples for samples in tasks if samples],
@@ -201,20 +205,31 @@ def base_prior(choices: int) -> Gaussian:
     return Gaussian.independent([mean for mean, _ in pairs], [deviation for _, deviation in pairs])
 
 
-def _samples(baseline: Sequence[Episode], history: Sequence[Attempt], bench: Bench) -> Mapping[str, Sample]:
-    """Pool all graded rollouts of a task by the knobs' setting, the unchanged one included."""
+def _told_by_baseline(baseline: Sequence[Episode], bench: Bench) -> list[Json]:
+    """Return what the baseline says of the unchanged task, and of the tightest budget too.
+
+    A budget shows only when it ends an episode: a win within it would have been one under it, and no other rollout.
+    """
+    settings = [Knobs(), Knobs(slack=0)] if bench.way else [Knobs()]
+    told: list[Json] = []
+    for knobs in settings:
+        wins = sum(episode.success and episode.steps <= bench.budget(knobs) for episode in baseline)
+        told.append({"knobs": knobs.key, "features": list(bench.features(knobs)), "wins": wins, "n": len(baseline)})
+    return told
+
+
+def _samples(diagnosis: Diagnosis, history: Sequence[Attempt], bench: Bench) -> Mapping[str, Sample]:
+    """Pool all that is known of a task by the knobs' setting."""
+    told = cast("Any", diagnosis.notes["samples"])
+    pairs = [(item["knobs"], Sample(tuple(item["features"]), item["wins"], item["n"])) for item in told]
+    pairs += [_observed(attempt, bench) for attempt in history]
     counted: dict[str, Sample] = {}
-    unchanged = Sample(bench.features(Knobs()), sum(e.success for e in baseline), len(baseline))
-    pairs = [(Knobs().key, unchanged), *(_observed(attempt, bench) for attempt in history)]
     for key, sample in pairs:
-        known = counted.get(key)
-        if known is not None:
-            sample = Sample(
-                sample.features, known.successes + sample.successes, known.trials + sample.trials, sample.ceiling
-            )
-        if sample.trials:
-            counted[key] = sample
-    return counted
+        known = counted.get(key, Sample(sample.features, 0, 0, sample.ceiling))
+        counted[key] = Sample(
+            sample.features, known.successes + sample.successes, known.trials + sample.trials, sample.ceiling
+        )
+    return {key: sample for key, sample in counted.items() if sample.trials}
 
 
 def _observed(attempt: Attempt, bench: Bench) -> tuple[str, Sample]:
@@ -243,8 +258,8 @@ def _sampled(
 
 def _cost(knobs: Knobs) -> float:
     """Return how much a setting is worth avoiding: luck most, then whatever changes more of the task."""
-    structure = 0.01 * (knobs.spare + knobs.forget + (knobs.slack is not None))
-    return 0.25 * knobs.rate + 0.02 * knobs.prefix + 0.02 * (knobs.closed is not None) + structure
+    structure = 0.01 * ((knobs.spare is not None) + knobs.forget + (knobs.slack is not None))
+    return 0.6 * knobs.rate + 0.02 * knobs.prefix + 0.02 * (knobs.closed is not None) + structure
 
 
 def _direction(rate: float, low: float, high: float) -> Direction:

@@ -15,13 +15,14 @@ from envharness_core.spec import ComponentSpec
 
 STREAK = 2
 """Faults in a row at most, so that trying again always helps."""
-SLACKS = (1 / 3, 1.0, 5 / 3, 8 / 3)
+SLACKS = (1 / 3, 2 / 3, 1.0, 5 / 3, 8 / 3)
 """Steps beyond the shortest way that a tight budget leaves, as shares of that way."""
-_TIGHTNESS = (1.0, 0.7, 0.7, 0.4)
-_FAULTY = 1 / 3
-"""The slack at which faults are offered: where steps are to spare, trying again undoes them."""
-_OPEN = 0
-RATES = (0.08, 0.12, 0.16, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4, 0.45)
+_TIGHTNESS = (1.0, 1.0, 0.7, 0.7, 0.4)
+_FAULTY = (0, 1)
+"""The slacks at which faults are offered: where many steps are to spare, trying again undoes them."""
+RATES = (0.08, 0.12, 0.16, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4)
+USES = (0, 2)
+"""How often the tools that a winner can do without may be used."""
 PREFIXES = 2
 """How many lengths of a winning prefix are offered."""
 
@@ -35,7 +36,7 @@ class Knobs:
         slack: an index into ``SLACKS``, or None for no tighter budget.
         rate: the fault rate.
         closed: the index of a choice that is closed, or None.
-        spare: whether the tools that a winner can do without are closed.
+        spare: how often the tools that a winner can do without may be used, or None for as often as one likes.
         forget: whether the history is hidden.
     """
 
@@ -43,7 +44,7 @@ class Knobs:
     slack: int | None = None
     rate: float = 0.0
     closed: int | None = None
-    spare: bool = False
+    spare: int | None = None
     forget: bool = False
 
     @property
@@ -101,9 +102,9 @@ class Bench:
         yield Knobs(prefix)
         if self.way:
             yield from (Knobs(prefix, slack=index) for index in range(len(SLACKS)))
-            yield from (Knobs(prefix, slack=SLACKS.index(_FAULTY), rate=rate) for rate in RATES)
-        if self.spare and (not prefix or self.need(Knobs(prefix)) > 1):
-            yield Knobs(prefix, spare=True)
+            yield from (Knobs(prefix, slack=slack, rate=rate) for slack in _FAULTY for rate in RATES)
+        if self.spare and self.need(Knobs(prefix)) > 1:
+            yield from (Knobs(prefix, spare=uses) for uses in USES)
         if self.history:
             yield Knobs(prefix, forget=True)
         yield from (Knobs(prefix, closed=index) for index in self.avoidable)
@@ -112,8 +113,10 @@ class Bench:
         """Return a setting as numbers: intercept, prefix levels, fault rate, tightness, spare, forget, choices."""
         levels = [float(knobs.prefix > level) for level in range(PREFIXES)]
         tight = 0.0 if knobs.slack is None else _TIGHTNESS[knobs.slack]
+        rate = knobs.rate if knobs.slack else 0.0
+        spare = 0.0 if knobs.spare is None else 1.0 if knobs.spare == 0 else 0.5
         closed = [float(knobs.closed == index) for index in range(len(self.choices))]
-        return (1.0, *levels, knobs.rate, tight, float(knobs.spare), float(knobs.forget), *closed)
+        return (1.0, *levels, rate, tight, spare, float(knobs.forget), *closed)
 
     def ceiling(self, knobs: Knobs) -> float:
         """Return the share of episodes in which faults leave enough steps for the shortest way."""
@@ -135,8 +138,9 @@ class Bench:
         if knobs.closed is not None:
             tool, argument, value = self.choices[knobs.closed]
             yield ComponentSpec("core/closed", {"tool": tool, "where": {argument: value}})
-        if knobs.spare:
-            yield from (ComponentSpec("core/closed", {"tool": tool}) for tool in self.spare)
+        if knobs.spare is not None:
+            uses = knobs.spare
+            yield from (ComponentSpec("core/closed", {"tool": tool, "uses": uses}) for tool in self.spare)
         if knobs.rate:
             yield ComponentSpec("core/faults", {"rate": knobs.rate, "streak": STREAK})
         if knobs.forget:
@@ -157,8 +161,9 @@ def describe(bench: Bench, knobs: Knobs) -> str:
     if knobs.closed is not None:
         tool, argument, value = bench.choices[knobs.closed]
         parts.append(f"closes {tool} with {argument} {value!r}, which a winner did without")
-    if knobs.spare:
-        parts.append(f"closes {', '.join(bench.spare)}, which the shortest way does without")
+    if knobs.spare is not None:
+        limit = f"after {knobs.spare} uses" if knobs.spare else "altogether"
+        parts.append(f"closes {', '.join(bench.spare)} {limit}, which the shortest way does without")
     if knobs.forget:
         parts.append(f"hides {', '.join(bench.history)}")
     return "; ".join(parts) or "unchanged"

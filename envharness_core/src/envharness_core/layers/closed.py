@@ -11,6 +11,9 @@ from envharness_core.jsondata import JsonObject
 from envharness_core.layers.rules import Rules
 
 
+_USED = "used"
+
+
 @frozen
 class ClosedConfig:
     """Which actions are closed.
@@ -18,11 +21,13 @@ class ClosedConfig:
     Args:
         tool: the tool's name.
         where: arguments and the values that they must all have for the action to be closed; none closes the tool.
+        uses: how often it may be done in an episode before it is closed.
         reason: what the agent reads; empty says what is closed.
     """
 
     tool: str = field(validator=validators.min_len(1))
     where: JsonObject = Factory(dict)
+    uses: int = field(default=0, validator=validators.ge(0))
     reason: str = ""
 
 
@@ -41,4 +46,13 @@ class Closed(Rules[ClosedConfig]):
             return action
         if any(action.kwargs.get(key) != value for key, value in config.where.items()):
             return action
-        return Blocked(config.reason or f"{Action(config.tool, config.where)} is closed; find another way.")
+        used = int(env_state.extras.get(_USED, 0))  # type: ignore[arg-type]
+        if used < config.uses:
+            env_state.extras[_USED] = used + 1
+            return action
+        return Blocked(config.reason or f"{_described(config)} is closed; find another way.")
+
+
+def _described(config: ClosedConfig) -> str:
+    arguments = ", ".join(f"{key} {value!r}" for key, value in config.where.items())
+    return f"{config.tool} with {arguments}" if arguments else config.tool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from random import SystemRandom
 from typing import Literal, TypeVar, cast
 
@@ -43,7 +44,7 @@ class Counter(Bridge[NoConfig]):
 
     def tools(self) -> Sequence[Tool]:
         """Return add and submit."""
-        return Tool.of(self.add), Tool.of(self.submit)
+        return _counter_tools()
 
     def add(self, amount: int = 1) -> None:
         """Add to the count."""
@@ -100,6 +101,11 @@ class Counter(Bridge[NoConfig]):
     def resume(self) -> None:
         """Take the submission back."""
         self._submitted = False
+
+
+@cache
+def _counter_tools() -> tuple[Tool, ...]:
+    return Tool.of(Counter.add), Tool.of(Counter.submit)
 
 
 class Dice(Counter):

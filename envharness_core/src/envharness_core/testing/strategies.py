@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from envharness_core.checks.bench import WORLDS
 from envharness_core.checks.drive import World
 from envharness_core.data import Action
-from envharness_core.jsondata import Json, JsonObject
+from envharness_core.jsondata import Json, JsonObject, canonical
 from envharness_core.spec import ComponentSpec
 from envharness_core.tools import Tool
 
@@ -46,8 +48,14 @@ def actions(
         texts: what text arguments may be, beside any text.
         malformed: whether ``malformed_actions`` are mixed in.
     """
-    calls = [st.builds(Action, st.just(tool.name), arguments(tool.schema, texts)) for tool in tools]
-    return st.one_of(*calls, malformed_actions(tools)) if malformed else st.one_of(*calls)
+    return _actions(_key(tools), tuple(texts), malformed=malformed)
+
+
+@lru_cache(maxsize=256)  # Hypothesis checks a strategy when it is first used, which takes longer than to draw
+def _actions(key: bytes, texts: tuple[str, ...], *, malformed: bool) -> st.SearchStrategy[Action]:
+    tools: list[tuple[str, JsonObject]] = json.loads(key)
+    calls = [st.builds(Action, st.just(name), arguments(schema, texts)) for name, schema in tools]
+    return st.one_of(*calls, _malformed(key)) if malformed else st.one_of(*calls)
 
 
 def arguments(schema: JsonObject, texts: Sequence[str] = TEXTS) -> st.SearchStrategy[JsonObject]:
@@ -57,7 +65,12 @@ def arguments(schema: JsonObject, texts: Sequence[str] = TEXTS) -> st.SearchStra
 
 def malformed_actions(tools: Sequence[Tool]) -> st.SearchStrategy[Action]:
     """Draw what models send and no tool takes: unknown names, arguments that are no object, wrong types, no JSON."""
-    names = [tool.name for tool in tools]
+    return _malformed(_key(tools))
+
+
+@lru_cache(maxsize=256)
+def _malformed(key: bytes) -> st.SearchStrategy[Action]:
+    names = [name for name, _ in json.loads(key)]
     junk: st.SearchStrategy[Any] = st.sampled_from(
         [None, [], [1], "text", 0, {"no such argument": 1}, {"no such argument": float("nan")}, {1: 2},
          {"\ud83d": 1}, {"no such argument": 10**30}, {"no such argument": {1, 2}}]
@@ -80,6 +93,11 @@ def layer_specs(
         world: where it is to go; a Setup is drawn only where it is one of ``worlds``.
         tools: the world's; a ``closed`` is drawn only where there are some.
     """
+    return _layer_specs(world.bridge.use if world else "", tuple(tool.name for tool in tools))
+
+
+@lru_cache(maxsize=256)
+def _layer_specs(bridge: str, tools: tuple[str, ...]) -> st.SearchStrategy[ComponentSpec]:
     kinds = [
         _spec("faults", rate=st.sampled_from([0.0, 0.3, 1.0]), streak=st.integers(1, 3)),
         _spec("budget", steps=st.integers(1, 8)),
@@ -87,17 +105,20 @@ def layer_specs(
         _spec("testing/pass_through"),
     ]
     if tools:
-        kinds.append(_spec("closed", tool=st.sampled_from([tool.name for tool in tools])))
-    if world is not None and world.bridge.use in _REPLAYS:
-        kinds.append(setups(world))
+        kinds.append(_spec("closed", tool=st.sampled_from(tools)))
+    if bridge in _REPLAYS:
+        kinds.append(_setups(bridge))
     return st.one_of(*kinds)
 
 
 def setups(world: World) -> st.SearchStrategy[ComponentSpec]:
     """Draw a Setup whose replay is possible in one of ``worlds``."""
-    calls: list[Json] = [
-        {"name": action.name, "kwargs": action.kwargs} for action in _REPLAYS[world.bridge.use]
-    ]
+    return _setups(world.bridge.use)
+
+
+@lru_cache(maxsize=256)
+def _setups(bridge: str) -> st.SearchStrategy[ComponentSpec]:
+    calls: list[Json] = [{"name": action.name, "kwargs": action.kwargs} for action in _REPLAYS[bridge]]
     return _spec("setup", actions=st.lists(st.sampled_from(calls), min_size=1, max_size=2))
 
 
@@ -109,14 +130,24 @@ def stacks(
     What would end a replay, a second Setup or a budget inside of one, isn't drawn: there is one Setup at most, and
     budgets come last.
     """
-    drawn = st.lists(layer_specs(world, tools=tools), max_size=max_size)
-    return drawn.map(_that_can_be_reset)
+    return _stacks(world.bridge.use if world else "", tuple(tool.name for tool in tools), max_size)
+
+
+@lru_cache(maxsize=256)
+def _stacks(
+    bridge: str, tools: tuple[str, ...], max_size: int
+) -> st.SearchStrategy[tuple[ComponentSpec, ...]]:
+    return st.lists(_layer_specs(bridge, tools), max_size=max_size).map(_that_can_be_reset)
 
 
 def _that_can_be_reset(layers: list[ComponentSpec]) -> tuple[ComponentSpec, ...]:
     setups = [layer for layer in layers if layer.use == "setup"]
     kept = [layer for layer in layers if layer.use != "setup" or layer is setups[0]]
     return tuple(sorted(kept, key=lambda layer: layer.use == "budget"))
+
+
+def _key(tools: Sequence[Tool]) -> bytes:
+    return canonical([[tool.name, tool.schema] for tool in tools])
 
 
 def _spec(use: str, **config: st.SearchStrategy[Any]) -> st.SearchStrategy[ComponentSpec]:

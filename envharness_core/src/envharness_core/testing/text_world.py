@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from random import Random
 from typing import cast
 
@@ -75,7 +76,7 @@ class TextWorld(Bridge[TextWorldConfig]):
 
     def tools(self) -> Sequence[Tool]:
         """Return the one tool."""
-        return (Tool.of(self.do),)
+        return _tools()
 
     def do(self, text: str) -> None:
         """Do what the text says, such as "go kitchen", "open drawer" or "take key"."""
@@ -172,6 +173,11 @@ class TextWorld(Bridge[TextWorldConfig]):
                 self._holding.add(noun)
                 return f"You take the {noun}."
         return "You look around."
+
+
+@cache
+def _tools() -> tuple[Tool, ...]:
+    return (Tool.of(TextWorld.do),)
 
 
 def _instruction(task: str) -> str:
