@@ -26,6 +26,7 @@ from envharness_core.layer import Layer
 from envharness_core.layers.rules import Rules
 from envharness_core.player import Player
 from envharness_core.plugins import Plugins
+from envharness_core.policies.scripted import ScriptConfig, ScriptedPolicy
 from envharness_core.recorder import Recorder
 from envharness_core.seeds import Seeds
 from envharness_core.spec import ComponentSpec
@@ -79,22 +80,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def episode_in_process(blocks: int) -> Iterator[Figure]:
-    """Compare a played episode with a bare loop over the bridge.
+    """Compare a played episode with a bare loop over the bridge, the same scripted policy acting in both.
 
-    Bare: reset, three steps, evaluate, on one Toy24. Played: ``Player.play`` of a spec on a warm player: the scripted
-    policy, guard, recorder, verdict, and the encoded trajectory; no layer, no store, nothing compressed. Beside that,
-    the bare loop's calls on a guarded and recorded stack, which tells the contract's share from the player's.
+    Bare: start, reset, three replies and their steps, evaluate, on one Toy24. Played: ``Player.play`` of a spec on a
+    warm player: guard, recorder, verdict, and the encoded trajectory; no layer, no store, nothing compressed. Beside
+    that, the bridge's calls alone, with no policy: on a guarded and recorded stack, and in the played episode.
     """
     specs = _specs(100)
+    policy = ScriptedPolicy(ScriptConfig(SCRIPT))
     with Player(Plugins()) as player, Toy24() as bridge, _guarded(Toy24(), PassThrough, 0) as stack:
-        bare, stacked, played = alternating(
+        bare, calls, stacked, played = alternating(
             blocks,
-            lambda: _each(specs, lambda _: _bare_episode(bridge)),
-            lambda: _each(specs, lambda _: _bare_episode(stack)),
+            lambda: _each(specs, lambda _: _bare_episode(bridge, policy)),
+            lambda: _each(specs, lambda _: _bare_calls(bridge)),
+            lambda: _each(specs, lambda _: _bare_calls(stack)),
             lambda: _each(specs, player.play),
         )
-    yield Figure("episode_in_process", _ratio(played, bare), "x bare loop", 3.0)
-    yield Figure("same_calls_on_a_stack", _ratio(stacked, bare), "x bare loop")
+    yield Figure("episode_in_process", _ratio(played, bare), "x bare loop with the policy", 3.0)
+    yield Figure("calls_on_a_stack", _ratio(stacked, calls), "x bare calls without a policy")
+    yield Figure("episode_to_bare_calls", _ratio(played, calls), "x bare calls without a policy")
     yield Figure("bare_loop_time", median(bare) / len(specs) * 1e6, "us")
     yield Figure("episode_in_process_time", median(played) / len(specs) * 1e6, "us")
 
@@ -238,7 +242,17 @@ def _specs(count: int) -> list[EpisodeSpec]:
     ]
 
 
-def _bare_episode(env: Env) -> None:
+def _bare_episode(bridge: Env, policy: ScriptedPolicy) -> None:
+    first = bridge.reset(0, OPTIONS)
+    policy.start(first.instruction, bridge.tools(), 0)
+    observation, ended = first.observation, False
+    while not ended:
+        response = bridge.step(policy.act(observation).actions[0])
+        observation, ended = response.observation, response.ended
+    bridge.evaluate()
+
+
+def _bare_calls(env: Env) -> None:
     env.reset(0, OPTIONS)
     for action in SCRIPT:
         env.step(action)

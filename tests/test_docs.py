@@ -13,7 +13,14 @@ import pytest
 import envharness_core
 from envharness_core import hookspecs
 from envharness_core.campaigns.run import check_fit, look_at
-from envharness_core.config import CampaignConfig, ReportConfig, RunConfig, TaskSelection, make_config, resolve
+from envharness_core.config import (
+    CampaignConfig,
+    ReportConfig,
+    RunConfig,
+    TaskSelection,
+    make_config,
+    resolve,
+)
 from envharness_core.episode import Limits
 from envharness_core.jsondata import copy_object
 from envharness_core.kinds import KINDS

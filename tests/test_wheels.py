@@ -36,7 +36,16 @@ pytestmark = pytest.mark.slow
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     out = tmp_path_factory.mktemp("wheels")
     for folder in DISTRIBUTIONS:
-        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT / folder)]
+        command = [
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "--outdir",
+            str(out),
+            str(ROOT / folder),
+        ]
         subprocess.run(command, check=True, capture_output=True)
     return sorted(out.glob("*.whl"))
 

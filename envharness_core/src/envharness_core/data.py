@@ -9,6 +9,8 @@ from attrs import Factory, evolve, field, frozen
 
 from envharness_core.jsondata import Json, JsonObject
 
+_shown = json.JSONEncoder(ensure_ascii=False, default=repr).encode
+
 
 @frozen
 class Action:
@@ -21,10 +23,7 @@ class Action:
     kwargs: JsonObject = Factory(dict)
 
     def __str__(self) -> str:
-        inside = ", ".join(
-            f"{key}={json.dumps(value, ensure_ascii=False, default=repr)}"
-            for key, value in self.kwargs.items()
-        )
+        inside = ", ".join(f"{key}={_shown(value)}" for key, value in self.kwargs.items())
         return f"{self.name}({inside})"
 
 
@@ -101,8 +100,8 @@ class Capabilities:
     Args:
         upstream: the benchmark's package or data set.
         version: its version; recorded in every episode.
-        snapshot: ``live`` if a saved state is valid at any time, ``episode`` if only at an episode's start: such a state
-            is what the reset left, and a replay that came after it is repeated when the state is loaded.
+        snapshot: ``live`` if a saved state is valid at any time, ``episode`` if only at an episode's start: such a
+            state is what the reset left, and a replay that came after it is repeated when the state is loaded.
         resumable: whether ``resume()`` can go on after the benchmark ended the episode.
         deterministic: whether the same task, seed and actions give the same observations and verdict.
         seed_in_task: whether the seed is part of the task, so that every rollout of a task gets the same one.

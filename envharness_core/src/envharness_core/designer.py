@@ -161,7 +161,7 @@ class Designer(ABC):
     def review(
         self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt], attempt: Attempt
     ) -> Decision:
-        """Say what to do with an attempt that the gate would accept or roll out further, or whose confirmation it would.
+        """Say what to do with an attempt that the gate would accept, confirm or roll out further.
 
         Only a stricter word than the gate's counts; by default there is none.
         """

@@ -49,9 +49,15 @@ class Design:
     skills: tuple[str, ...] = ()
     key: str = field(init=False, eq=False)
     """The content hash of all this."""
+    stack_key: str = field(init=False, eq=False, repr=False)
+    """What designs with the same stack have in common, whatever their tasks."""
+    policy_key: str = field(init=False, eq=False, repr=False)
+    """What designs with the same policy have in common."""
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "key", digest(self.as_json()))
+        object.__setattr__(self, "stack_key", repr((self.bridge, self.layers)))
+        object.__setattr__(self, "policy_key", repr(self.policy))
 
     def as_json(self) -> JsonObject:
         """Return the design as plain data."""

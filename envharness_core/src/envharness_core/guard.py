@@ -18,6 +18,7 @@ from envharness_core.data import (
 from envharness_core.env import Env
 from envharness_core.errors import CheckpointError, DataError, EpisodeOver, LayerError, OrderError
 from envharness_core.jsondata import Json, JsonObject, copy_object
+from envharness_core.layer import Layer, Wrapper
 from envharness_core.recorder import (
     Recorder,
     checked_observation,
@@ -44,6 +45,7 @@ class Guard(Env):
         self._recorders = tuple(recorders)
         self._tools = tuple(inner.tools())
         self._toolbox = Toolbox(self._tools)
+        self._untouched = _passes_steps(inner)
         self.phase: Phase = "new"
 
     def __repr__(self) -> str:
@@ -80,11 +82,11 @@ class Guard(Env):
         return response
 
     def emitted(self, response: StepResponse | None) -> bool:
-        """Say whether a response is the very object that a bridge's recorder returned last: checked, and untouched."""
-        for recorder in self._recorders:
-            if recorder.emitted is response:
-                return response is not None
-        return False
+        """Say whether a response is the very object that the bridge's recorder returned last: checked, and untouched.
+
+        Known only where no layer's code stands between: one might have changed what is inside the object.
+        """
+        return self._untouched and response is not None and self._recorders[0].emitted is response
 
     def observe(self) -> Observation:
         self._refuse_new("observe")
@@ -167,6 +169,13 @@ class Guard(Env):
 
 def _checked_state(state: object) -> JsonObject:
     return copy_object(state, "state")
+
+
+def _passes_steps(env: Env) -> bool:
+    """Say whether every layer leaves ``step`` as the base has it, down to a recorder."""
+    while isinstance(env, Layer) and getattr(env.step, "__func__", None) is Wrapper.step:
+        env = env.inner
+    return isinstance(env, Recorder)
 
 
 def _checked(check: Callable[[object], T], value: object) -> T:

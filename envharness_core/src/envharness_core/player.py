@@ -99,7 +99,7 @@ class Player:
 
     def _stack(self, spec: EpisodeSpec) -> Stack:
         design = spec.design
-        key = _stack_key(spec)
+        key = design.stack_key
         if key not in self._stacks:
             self._stacks[key] = build_stack(self._plugins, design.bridge, design.layers)
             _evict(self._stacks)
@@ -107,7 +107,7 @@ class Player:
         return self._stacks[key]
 
     def _policy(self, spec: EpisodeSpec) -> Policy:
-        key = str(spec.design.policy)
+        key = spec.design.policy_key
         if key not in self._policies:
             self._policies[key] = self._plugins.create(POLICY, spec.design.policy, "policy")
             _evict(self._policies)
@@ -115,8 +115,8 @@ class Player:
         return self._policies[key]
 
     def _drop(self, spec: EpisodeSpec) -> None:
-        _close(self._stacks.pop(_stack_key(spec), None))
-        _close(self._policies.pop(str(spec.design.policy), None))
+        _close(self._stacks.pop(spec.design.stack_key, None))
+        _close(self._policies.pop(spec.design.policy_key, None))
 
 
 def _played(play: _Play) -> tuple[_Ending, Verdict | None]:
@@ -262,10 +262,6 @@ def _episode(
         usage=play.usage if play else {},
         error=ending.error,
     )
-
-
-def _stack_key(spec: EpisodeSpec) -> str:
-    return f"{spec.design.bridge}{spec.design.layers}"
 
 
 def _evict(warm: OrderedDict[str, Any]) -> None:

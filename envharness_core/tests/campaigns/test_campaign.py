@@ -50,7 +50,7 @@ def test_workers_and_sessions_change_no_result(tmp_path: Path) -> None:
     local = campaign(config(executor={"use": "local", "workers": 2}), tmp_path / "local")
     assert facts(local) == facts(whole)
 
-    class Killed(Exception):
+    class KilledError(Exception):
         pass
 
     seen: list[int] = []
@@ -58,13 +58,13 @@ def test_workers_and_sessions_change_no_result(tmp_path: Path) -> None:
     def kill(progress: Progress) -> None:
         seen.append(1)
         if len(seen) % 37 == 0:
-            raise Killed
+            raise KilledError
 
     for _ in range(100):
         try:
             pieces = campaign(config(), tmp_path / "killed", listener=kill)
             break
-        except Killed:
+        except KilledError:
             continue
     assert len(seen) > 37
     assert facts(pieces) == facts(whole)
@@ -86,7 +86,7 @@ def test_every_verdict_is_borne_out_by_its_events(tmp_path: Path) -> None:
     summary = campaign(config(), tmp_path / "run")
     with Store.open(tmp_path / "run") as store:
         found = verify_run(store, Plugins())
-    assert found.episodes == found.agreed == sum(summary["rollouts"].values())  # type: ignore[union-attr, arg-type, misc]
+    assert found.episodes == found.agreed == sum(summary["rollouts"].values())  # type: ignore[union-attr, arg-type]
     assert found.disagreed == 0
 
 
@@ -198,7 +198,7 @@ def test_a_bad_candidate_costs_no_rollout(
     summary = campaign(config(**changes), tmp_path / "run")
     with Store.open(tmp_path / "run") as store:
         (result,) = store.results()
-    attempt: Any = result["attempts"][0]  # type: ignore[index, call-overload]
+    attempt: Any = result["attempts"][0]
     assert problem in attempt["rejected"]
     assert attempt["validation"]["played"] == 0
     assert summary["candidates"] == {"proposed": 1, "evaluated": 0}

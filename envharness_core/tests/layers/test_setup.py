@@ -43,7 +43,7 @@ def test_setups_stack_and_say_so_innermost_first(plugins: Plugins) -> None:
 
 def test_the_text_worlds_step_limit_is_given_back(plugins: Plugins) -> None:
     world = ComponentSpec("testing/text_world", {"limit": 3})
-    with build_stack(plugins, world, [setup(*[("do", {"text": "look"})] * 2)]) as stack:
+    with build_stack(plugins, world, [setup(("do", {"text": "look"}), ("do", {"text": "look"}))]) as stack:
         stack.reset(0, {"task": "ring"})
         look = Action("do", {"text": "look"})
         assert [stack.step(look).truncated for _ in range(3)] == [False, False, True]

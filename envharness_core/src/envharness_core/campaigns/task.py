@@ -71,9 +71,7 @@ def design_task(
         attempts += latest.history.attempts
         if result is None or latest.status == "accepted":
             result = latest
-        result = evolve(
-            result, rollouts=latest.rollouts, history=evolve(result.history, attempts=attempts)
-        )
+        result = evolve(result, rollouts=latest.rollouts, history=evolve(result.history, attempts=attempts))
         if latest.status != "accepted":
             break
         base, spent = bare.under(latest.layers), latest.rollouts

@@ -288,11 +288,8 @@ def saves_and_loads(bench: BridgeBench) -> str | None:
 
 
 def _go_on_alike(bench: BridgeBench, one: Bridge, two: Bridge) -> None:
-    tapes = []
-    for bridge in (one, two):
-        recorder = Recorder(bridge)
-        tapes.append(go_on(recorder, recorder.observe(), bench.driver(5), 4))
-    require_same(tapes[0], tapes[1], "going on after loading")
+    before, after = (go_on(bridge, bridge.observe(), bench.driver(5), 4) for bridge in (one, two))
+    require_same(before, after, "going on after loading")
 
 
 def replay_keeps_the_world(bench: BridgeBench) -> str | None:

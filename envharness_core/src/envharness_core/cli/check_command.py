@@ -35,7 +35,11 @@ def command(name: str, texts: tuple[str, ...], as_json: bool) -> None:  # noqa: 
     failed = sum(not result.passed for result in results)
     if as_json:
         print_json(
-            {"component": spec.as_json(), "failed": failed, "checks": [result.as_json() for result in results]}
+            {
+                "component": spec.as_json(),
+                "failed": failed,
+                "checks": [result.as_json() for result in results],
+            }
         )
     else:
         click.echo(f"{len(results) - failed} passed, {failed} failed")

@@ -59,7 +59,7 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone, as in `... | head`
         sys.stderr.close()
         sys.exit(0)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the border of the command line
         sys.exit(_failed(error))
 
 

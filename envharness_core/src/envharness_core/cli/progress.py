@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress as Bar, TextColumn
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
 
 from envharness_core.campaigns.run import Progress
 

@@ -77,7 +77,9 @@ class Catalog(Designer):
         low, high = evidence.band or _DEFAULT_BAND
         steps = [episode.steps for episode in wins] or [evidence.limits.steps]
         ways = f"the shortest takes {len(bench.way)} actions" if bench.way else "no win was seen"
-        relied = [bench.choices[i] for i in range(len(bench.choices)) if bench.way and i not in bench.avoidable]
+        relied = [
+            bench.choices[i] for i in range(len(bench.choices)) if bench.way and i not in bench.avoidable
+        ]
         return Diagnosis(
             flaw="loses its way" if rate < low else "isn't stretched" if rate > high else "none",
             evidence=f"{len(wins)} of {len(evidence.baseline)} baseline rollouts succeed; {ways}",
@@ -89,7 +91,9 @@ class Catalog(Designer):
             notes={"samples": _told_by_baseline(evidence.baseline, bench)},
         )
 
-    def propose(self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt]) -> Candidate | None:
+    def propose(
+        self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt]
+    ) -> Candidate | None:
         bench = self._bench(evidence)
         tried = {str(attempt.candidate.notes.get("knobs")) for attempt in history}
         left = [knobs for knobs in bench.settings() if knobs != Knobs() and knobs.key not in tried]
@@ -117,7 +121,9 @@ class Catalog(Designer):
         inside = model.in_band(key, sample.features, evidence.band or _DEFAULT_BAND, sample.ceiling)
         if attempt.confirmation:
             return self._confirmed(inside, evidence.budget)
-        if evidence.budget >= _SWITCH and self._another_is_better(model, bench, evidence, [*history, attempt], inside):
+        if evidence.budget >= _SWITCH and self._another_is_better(
+            model, bench, evidence, [*history, attempt], inside
+        ):
             return Decision.REFINE
         last_chance = evidence.budget < evidence.reserve + _FEWEST
         if last_chance or inside >= self._wanted(evidence, [*history, attempt]):
@@ -182,7 +188,9 @@ class Catalog(Designer):
 def make_bench(evidence: Evidence) -> Bench:
     """Read off the trajectories what the knobs can turn on a task."""
     trajectories = [evidence.trajectory(episode) for episode in evidence.baseline]
-    won = [evidence.trajectory(item) for item in (*evidence.baseline, *evidence.demonstrations) if item.success]
+    won = [
+        evidence.trajectory(item) for item in (*evidence.baseline, *evidence.demonstrations) if item.success
+    ]
     history = histories(trajectories)
     way = shortest_way(won, history)
     ways = all_ways(won, history)
@@ -214,7 +222,9 @@ def _told_by_baseline(baseline: Sequence[Episode], bench: Bench) -> list[Json]:
     told: list[Json] = []
     for knobs in settings:
         wins = sum(episode.success and episode.steps <= bench.budget(knobs) for episode in baseline)
-        told.append({"knobs": knobs.key, "features": list(bench.features(knobs)), "wins": wins, "n": len(baseline)})
+        told.append(
+            {"knobs": knobs.key, "features": list(bench.features(knobs)), "wins": wins, "n": len(baseline)}
+        )
     return told
 
 
@@ -266,4 +276,3 @@ def _direction(rate: float, low: float, high: float) -> Direction:
     if low <= rate <= high:
         return "leave"
     return "scaffold" if rate < low else "harden"
-

@@ -1,8 +1,9 @@
-"""What a winning trajectory teaches without a model: the shortest way, what it could do without, what history is shown."""
+"""What winning trajectories teach without a model: the shortest way, what it can do without, the history shown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from envharness_core.data import Action
@@ -16,7 +17,7 @@ def histories(trajectories: Sequence[Trajectory]) -> tuple[str, ...]:
     grows: dict[str, bool] = {}
     for trajectory in trajectories:
         shown = [item["data"] for item in _observations(trajectory)]
-        for earlier, later in zip(shown, shown[1:], strict=False):
+        for earlier, later in pairwise(shown):
             for key, value in later.items():
                 grows[key] = grows.get(key, True) and _extends(earlier.get(key), value)
     return tuple(sorted(key for key, kept in grows.items() if kept and _ever_longer(trajectories, key)))
@@ -48,7 +49,9 @@ def choices(tools: Sequence[Tool]) -> tuple[tuple[str, str, Any], ...]:
     for tool in tools:
         properties: Any = tool.schema.get("properties", {})
         found += [
-            (tool.name, name, value) for name, schema in properties.items() for value in schema.get("enum", ())
+            (tool.name, name, value)
+            for name, schema in properties.items()
+            for value in schema.get("enum", ())
         ]
     return tuple(found)
 

@@ -10,7 +10,6 @@ from envharness_core.errors import unknown
 from envharness_core.jsondata import JsonObject
 from envharness_core.layers.rules import Rules
 
-
 _USED = "used"
 
 
