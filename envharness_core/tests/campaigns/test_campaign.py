@@ -198,7 +198,7 @@ def test_a_bad_candidate_costs_no_rollout(
     summary = campaign(config(**changes), tmp_path / "run")
     with Store.open(tmp_path / "run") as store:
         (result,) = store.results()
-    attempt: Any = result["attempts"][0]
+    attempt: Any = result["attempts"][0]  # type: ignore[index]
     assert problem in attempt["rejected"]
     assert attempt["validation"]["played"] == 0
     assert summary["candidates"] == {"proposed": 1, "evaluated": 0}

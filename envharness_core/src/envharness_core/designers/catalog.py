@@ -27,10 +27,8 @@ _DEFAULT_BAND = (0.4, 0.6)
 _SHORTLIST = 12
 _ENOUGH = 24
 """Rollouts that must be left for exploring to be worth more than exploiting."""
-_SWITCH = 15
-"""Rollouts that must be left for another candidate to be tried and confirmed."""
-_FEWEST = 6
-"""Rollouts that a candidate needs for any word of the gate's."""
+_FEWEST = 9
+"""Rollouts beside its confirmation that a candidate needs for a fair chance."""
 _LEARNT = 50
 """Rollouts after which the pooled evidence counts as good as it gets."""
 
@@ -44,7 +42,7 @@ class CatalogConfig:
         first, last: the pooled probability of the band that an attempt needs for its confirmation, when few rollouts
             were spent and when many were.
         confirmed: the one that a confirmed candidate needs, unless the budget is spent.
-        refused: the one below which a confirmation is given up for another candidate.
+        luck: how much of that probability a fault rate of 1 is worth avoiding: luck teaches less than rules do.
         better: by which factor another candidate must look better for one to be given up early.
         weight: how many tasks the built-in prior counts for.
         rounds: iterations of learning the prior.
@@ -56,7 +54,7 @@ class CatalogConfig:
     first: float = field(default=0.62, validator=_SHARE)
     last: float = field(default=0.45, validator=_SHARE)
     confirmed: float = field(default=0.85, validator=_SHARE)
-    refused: float = field(default=0.4, validator=_SHARE)
+    luck: float = field(default=0.6, validator=validators.ge(0.0))
     better: float = field(default=1.25, validator=validators.ge(1.0))
     weight: float = field(default=2.0, validator=validators.gt(0.0))
     rounds: int = field(default=12, validator=validators.ge(1))
@@ -102,7 +100,7 @@ class Catalog(Designer):
         model = self._model(evidence, diagnosis, history)
         if evidence.budget > _ENOUGH:
             random = Random(derive("catalog", evidence.seed, len(history)))
-            left = _sampled(model, bench, left, random, evidence.band or _DEFAULT_BAND)
+            left = _sampled(model, bench, left, random, evidence.band or _DEFAULT_BAND, self.config.luck)
         knobs = max(left, key=lambda item: self._worth(model, bench, item, evidence))
         notes: Any = {
             "knobs": knobs.key,
@@ -119,21 +117,16 @@ class Catalog(Designer):
         model = self._model(evidence, diagnosis, [*history, attempt])
         key, sample = _observed(attempt, bench)
         inside = model.in_band(key, sample.features, evidence.band or _DEFAULT_BAND, sample.ceiling)
-        if attempt.confirmation:
-            return self._confirmed(inside, evidence.budget)
-        if evidence.budget >= _SWITCH and self._another_is_better(
-            model, bench, evidence, [*history, attempt], inside
-        ):
+        seen = [*history, attempt]
+        wanted = self.config.confirmed if attempt.confirmation else self._wanted(evidence, seen)
+        if inside >= wanted:
+            return Decision.ACCEPT
+        another = evidence.budget >= evidence.reserve + _FEWEST
+        if another and self._another_is_better(model, bench, evidence, seen, inside):
             return Decision.REFINE
-        last_chance = evidence.budget < evidence.reserve + _FEWEST
-        if last_chance or inside >= self._wanted(evidence, [*history, attempt]):
-            return Decision.ACCEPT
-        return Decision.MORE
-
-    def _confirmed(self, inside: float, budget: int) -> Decision:
-        if inside >= self.config.confirmed or budget <= 0:
-            return Decision.ACCEPT
-        return Decision.REFINE if inside < self.config.refused and budget >= _SWITCH else Decision.MORE
+        if attempt.confirmation:
+            return Decision.MORE if evidence.budget > 0 else Decision.ACCEPT
+        return Decision.MORE if another else Decision.ACCEPT
 
     def _another_is_better(
         self, model: Fit, bench: Bench, evidence: Evidence, history: Sequence[Attempt], inside: float
@@ -153,7 +146,7 @@ class Catalog(Designer):
     def _worth(self, model: Fit, bench: Bench, knobs: Knobs, evidence: Evidence) -> float:
         band = evidence.band or _DEFAULT_BAND
         inside = model.in_band(knobs.key, bench.features(knobs), band, bench.ceiling(knobs))
-        return inside - _cost(knobs)
+        return inside - _cost(knobs, self.config.luck)
 
     def _model(self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt]) -> Fit:
         bench = self._bench(evidence)
@@ -253,7 +246,12 @@ def _observed(attempt: Attempt, bench: Bench) -> tuple[str, Sample]:
 
 
 def _sampled(
-    model: Fit, bench: Bench, settings: Sequence[Knobs], random: Random, band: tuple[float, float]
+    model: Fit,
+    bench: Bench,
+    settings: Sequence[Knobs],
+    random: Random,
+    band: tuple[float, float],
+    luck: float,
 ) -> list[Knobs]:
     """Return the settings that would come closest to the band's middle if one draw of the coefficients were true."""
     drawn = draw(model.coefficients, random)
@@ -261,15 +259,15 @@ def _sampled(
 
     def off(knobs: Knobs) -> float:
         value = sum(x * y for x, y in zip(bench.features(knobs), drawn, strict=True))
-        return 4 * abs(bench.ceiling(knobs) * sigmoid(value) - middle) + _cost(knobs)
+        return 4 * abs(bench.ceiling(knobs) * sigmoid(value) - middle) + _cost(knobs, luck)
 
     return sorted(settings, key=off)[:_SHORTLIST]
 
 
-def _cost(knobs: Knobs) -> float:
+def _cost(knobs: Knobs, luck: float) -> float:
     """Return how much a setting is worth avoiding: luck most, then whatever changes more of the task."""
     structure = 0.01 * ((knobs.spare is not None) + knobs.forget + (knobs.slack is not None))
-    return 0.6 * knobs.rate + 0.02 * knobs.prefix + 0.02 * (knobs.closed is not None) + structure
+    return luck * knobs.rate + 0.02 * knobs.prefix + 0.02 * (knobs.closed is not None) + structure
 
 
 def _direction(rate: float, low: float, high: float) -> Direction:

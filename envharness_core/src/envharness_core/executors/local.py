@@ -54,7 +54,7 @@ class Local(Executor):
     """
 
     def __init__(self, config: LocalConfig) -> None:
-        self._count = config.workers or len(os.sched_getaffinity(0))
+        self._count = config.workers or _cpus()
         self._workers: list[_Worker] = []
         self._deaths: dict[str, int] = {}
 
@@ -141,6 +141,11 @@ class Local(Executor):
         except subprocess.TimeoutExpired:
             worker.process.kill()
             worker.process.wait()
+
+
+def _cpus() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)  # not everywhere
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _start(plugins: Plugins) -> _Worker:
