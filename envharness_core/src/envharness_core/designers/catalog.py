@@ -54,7 +54,7 @@ class CatalogConfig:
     first: float = field(default=0.62, validator=_SHARE)
     last: float = field(default=0.45, validator=_SHARE)
     confirmed: float = field(default=0.85, validator=_SHARE)
-    luck: float = field(default=0.6, validator=validators.ge(0.0))
+    luck: float = field(default=0.35, validator=validators.ge(0.0))
     better: float = field(default=1.25, validator=validators.ge(1.0))
     weight: float = field(default=2.0, validator=validators.gt(0.0))
     rounds: int = field(default=12, validator=validators.ge(1))
