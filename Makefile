@@ -23,7 +23,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(SOURCES)
-	$(BIN)/mypy $(TESTS) benchmarks examples
+	$(BIN)/mypy $(TESTS) benchmarks
 	$(BIN)/lint-imports
 
 format: $(STAMP)

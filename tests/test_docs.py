@@ -12,7 +12,7 @@ import pytest
 
 import envharness_core
 from envharness_core import hookspecs
-from envharness_core.campaigns.run import check_fit, look_at
+from envharness_core.campaigns.world import check_fit, look_at
 from envharness_core.config import (
     CampaignConfig,
     ReportConfig,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from envharness_core.episode import EpisodeSpec, Record
-from envharness_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from envharness_core.plugins import Plugins
 
 
 class Executor(ABC):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
@@ -17,14 +16,13 @@ from envharness_core.campaigns.result import TaskResult
 from envharness_core.campaigns.schedule import Scheduler
 from envharness_core.campaigns.summary import summarise
 from envharness_core.campaigns.task import Workshop, design_task
+from envharness_core.campaigns.world import World, bare_design, check_fit, look_at
 from envharness_core.config import RunConfig, resolve
-from envharness_core.data import Capabilities, TaskSummary
 from envharness_core.designer import TaskHistory
-from envharness_core.env import Bridge
 from envharness_core.episode import Design, Episode
-from envharness_core.errors import ConfigError, unknown
+from envharness_core.errors import ConfigError
 from envharness_core.jsondata import Json, JsonObject
-from envharness_core.kinds import BRIDGE, DESIGNER, EXECUTOR, LAYER, OBJECTIVE, POLICY
+from envharness_core.kinds import DESIGNER, EXECUTOR, LAYER, OBJECTIVE
 from envharness_core.objective import Decision
 from envharness_core.plugins import Plugins
 from envharness_core.spec import ComponentSpec
@@ -59,20 +57,6 @@ class Progress:
     seconds: float
 
 
-@frozen
-class World:
-    """What a run knows of its bridge, without having played it."""
-
-    capabilities: Capabilities
-    tasks: tuple[TaskSummary, ...]
-    bridge: Bridge
-
-    @property
-    def upstream(self) -> str:
-        """The benchmark and its version."""
-        return f"{self.capabilities.upstream} {self.capabilities.version}"
-
-
 def run_campaign(
     config: RunConfig,
     folder: Path,
@@ -100,67 +84,6 @@ def run_campaign(
             return _Run(config, plugins, world, store, listener).play()
     finally:
         world.bridge.close()
-
-
-def look_at(config: RunConfig, plugins: Plugins) -> World:
-    """Make the bridge that a config names and list its tasks.
-
-    Raises:
-        ConfigError: there is no such split or task.
-    """
-    bridge = plugins.create(BRIDGE, config.bridge, "bridge")
-    try:
-        tasks = select_tasks(bridge, config)
-    except Exception:
-        bridge.close()
-        raise
-    return World(bridge.capabilities, tasks, bridge)
-
-
-def check_fit(config: RunConfig, plugins: Plugins, world: World) -> None:
-    """Check what only shows when a config's components meet: actions against tools, layers against the bridge.
-
-    Raises:
-        ConfigError: names the field and what is allowed.
-        PluginError: a plugin is broken.
-    """
-    tools = world.bridge.tools()
-    for spec in (config.policy, config.demonstrator, config.report.weaker, config.report.stronger):
-        if spec is not None:
-            with closing(plugins.create(POLICY, spec, "policy")) as policy:
-                policy.check(tools)
-    plugins.create(DESIGNER, config.designer, "designer").check(
-        lambda layers: build_stack(plugins, config.bridge, layers).close()
-    )
-
-
-def select_tasks(bridge: Bridge, config: RunConfig) -> tuple[TaskSummary, ...]:
-    """Return the tasks that a config selects.
-
-    Raises:
-        ConfigError: there is no such split or task, or none is left.
-    """
-    selection = config.tasks
-    try:
-        listed = bridge.list_tasks(selection.split, None if selection.ids else selection.limit)
-    except ConfigError as error:
-        raise ConfigError(f"tasks.split: {error}") from error
-    if not selection.ids:
-        if not listed:
-            raise ConfigError(f"tasks: the split {selection.split!r} has no tasks")
-        return tuple(listed)
-    known = {task.id: task for task in listed}
-    for task in selection.ids:
-        if task not in known:
-            raise unknown("task", task, known, where="tasks.ids")
-    if len(set(selection.ids)) < len(selection.ids):
-        raise ConfigError("tasks.ids: a task is listed twice")
-    return tuple(known[task] for task in selection.ids)[: selection.limit]
-
-
-def bare_design(config: RunConfig, world: World, task: str) -> Design:
-    """Return the design of the unchanged task."""
-    return Design(config.bridge, world.upstream, task, (), config.policy, config.limits)
 
 
 def _store(config: RunConfig, folder: Path, plugins: Plugins) -> Store:

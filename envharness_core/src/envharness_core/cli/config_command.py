@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from envharness_core.campaigns.run import check_fit, look_at
+from envharness_core.campaigns.world import check_fit, look_at
 from envharness_core.cli.options import config_argument, json_option, print_json, set_option
 from envharness_core.config import read_config, resolve
 from envharness_core.jsondata import Json

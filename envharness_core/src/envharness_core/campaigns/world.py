@@ -1,0 +1,91 @@
+"""The world of a run: what is known of its bridge, and whether its config fits, before anything is played."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from attrs import frozen
+
+from envharness_core.config import RunConfig
+from envharness_core.data import Capabilities, TaskSummary
+from envharness_core.env import Bridge
+from envharness_core.episode import Design
+from envharness_core.errors import ConfigError, unknown
+from envharness_core.kinds import BRIDGE, DESIGNER, POLICY
+from envharness_core.plugins import Plugins
+from envharness_core.stacks import build_stack
+
+
+@frozen
+class World:
+    """What a run knows of its bridge, without having played it."""
+
+    capabilities: Capabilities
+    tasks: tuple[TaskSummary, ...]
+    bridge: Bridge
+
+    @property
+    def upstream(self) -> str:
+        """The benchmark and its version."""
+        return f"{self.capabilities.upstream} {self.capabilities.version}"
+
+
+def look_at(config: RunConfig, plugins: Plugins) -> World:
+    """Make the bridge that a config names and list its tasks.
+
+    Raises:
+        ConfigError: there is no such split or task.
+    """
+    bridge = plugins.create(BRIDGE, config.bridge, "bridge")
+    try:
+        tasks = select_tasks(bridge, config)
+    except Exception:
+        bridge.close()
+        raise
+    return World(bridge.capabilities, tasks, bridge)
+
+
+def check_fit(config: RunConfig, plugins: Plugins, world: World) -> None:
+    """Check what only shows when a config's components meet: actions against tools, layers against the bridge.
+
+    Raises:
+        ConfigError: names the field and what is allowed.
+        PluginError: a plugin is broken.
+    """
+    tools = world.bridge.tools()
+    for spec in (config.policy, config.demonstrator, config.report.weaker, config.report.stronger):
+        if spec is not None:
+            with closing(plugins.create(POLICY, spec, "policy")) as policy:
+                policy.check(tools)
+    plugins.create(DESIGNER, config.designer, "designer").check(
+        lambda layers: build_stack(plugins, config.bridge, layers).close()
+    )
+
+
+def select_tasks(bridge: Bridge, config: RunConfig) -> tuple[TaskSummary, ...]:
+    """Return the tasks that a config selects.
+
+    Raises:
+        ConfigError: there is no such split or task, or none is left.
+    """
+    selection = config.tasks
+    try:
+        listed = bridge.list_tasks(selection.split, None if selection.ids else selection.limit)
+    except ConfigError as error:
+        raise ConfigError(f"tasks.split: {error}") from error
+    if not selection.ids:
+        if not listed:
+            raise ConfigError(f"tasks: the split {selection.split!r} has no tasks")
+        return tuple(listed)
+    known = {task.id: task for task in listed}
+    for task in selection.ids:
+        if task not in known:
+            raise unknown("task", task, known, where="tasks.ids")
+    if len(set(selection.ids)) < len(selection.ids):
+        raise ConfigError("tasks.ids: a task is listed twice")
+    return tuple(known[task] for task in selection.ids)[: selection.limit]
+
+
+def bare_design(config: RunConfig, world: World, task: str) -> Design:
+    """Return the design of the unchanged task."""
+    return Design(config.bridge, world.upstream, task, (), config.policy, config.limits)
