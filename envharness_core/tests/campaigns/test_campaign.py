@@ -245,3 +245,14 @@ def test_rounds_build_on_the_accepted_stack(tmp_path: Path) -> None:
         (result,) = store.results()
     layers: Any = result["layers"]
     assert [layer["use"] for layer in layers] == ["budget", "budget"]
+
+
+def test_progress_foresees_the_report(tmp_path: Path) -> None:
+    heard: list[Progress] = []
+    summary = campaign(config(), tmp_path / "run", listener=heard.append)
+    rollouts: Any = summary["rollouts"]
+    total = sum(rollouts.values())
+    assert [item.episodes for item in heard] == list(range(1, total + 1))
+    assert heard[-1].designed == heard[-1].tasks == 4
+    designed = [item for item in heard if item.designed == 4]
+    assert {item.expected for item in designed} == {total}

@@ -17,7 +17,7 @@ from envharness_core.campaigns.schedule import Scheduler
 from envharness_core.campaigns.summary import summarise
 from envharness_core.campaigns.task import Workshop, design_task
 from envharness_core.campaigns.world import World, bare_design, check_fit, look_at
-from envharness_core.config import RunConfig, resolve
+from envharness_core.config import ReportConfig, RunConfig, resolve
 from envharness_core.designer import TaskHistory
 from envharness_core.episode import Design, Episode
 from envharness_core.errors import ConfigError
@@ -140,7 +140,7 @@ class _Run:
         self._results: dict[str, TaskResult] = {}
         self._waiting = list(world.tasks)
         self._open = 0
-        self._episodes = self._excluded = 0
+        self._episodes = self._design_episodes = self._excluded = 0
         self._scheduler = Scheduler(
             store,
             config.seed,
@@ -225,8 +225,8 @@ class _Run:
                 outcome=str(episode.outcome),
                 error=episode.error,
             )
+        self._design_episodes += not episode.stream.startswith("report")
         done = len(self._results)
-        per_task = self._episodes / max(done, 1)
         self._listener(
             Progress(
                 tasks=len(self._world.tasks),
@@ -234,10 +234,26 @@ class _Run:
                 accepted=sum(result.in_order for result in self._results.values()),
                 episodes=self._episodes,
                 excluded=self._excluded,
-                expected=max(self._episodes, int(per_task * len(self._world.tasks))),
+                expected=max(self._episodes, self._expected()),
                 seconds=time.monotonic() - self._began,
             )
         )
+
+    def _expected(self) -> int:
+        """Estimate how many episodes the session plays, from the tasks that are designed so far."""
+        tasks, done = len(self._world.tasks), max(1, len(self._results))
+        accepted = sum(result.status == "accepted" for result in self._results.values()) / done
+        report = self._config.report
+        full, bare = (report_rollouts(report, accepted=accepted) for accepted in (True, False))
+        return int(tasks * (self._design_episodes / done + accepted * full + (1 - accepted) * bare))
+
+
+def report_rollouts(report: ReportConfig, *, accepted: bool) -> int:
+    """Return how many rollouts of the ``report`` streams a task takes."""
+    if not accepted:
+        return report.rollouts
+    compared = sum(policy is not None for policy in (report.weaker, report.stronger))
+    return 2 * report.rollouts + compared * report.sensitivity + report.layer_seeds * report.per_seed
 
 
 def report_plays(config: RunConfig, result: TaskResult, bare: Design) -> list[Play[None]]:
