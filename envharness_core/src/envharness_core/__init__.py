@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         TaskSummary,
         Verdict,
     )
-    from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence
+    from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence, Offer
     from envharness_core.env import Bridge, Env
     from envharness_core.episode import Episode, EpisodeSpec, Limits, Record
     from envharness_core.executor import Executor
@@ -64,6 +64,7 @@ _HOMES = {
     "NoConfig": "component",
     "Objective": "objective",
     "Observation": "data",
+    "Offer": "designer",
     "Outcome": "outcome",
     "Plugins": "plugins",
     "Policy": "policy",
@@ -107,6 +108,7 @@ __all__ = [
     "NoConfig",
     "Objective",
     "Observation",
+    "Offer",
     "Outcome",
     "Plugins",
     "Policy",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, MutableSequence
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import attrs
+import msgspec
 from cattrs import (
     ClassValidationError,
     Converter,
@@ -21,6 +23,13 @@ from envharness_core.spec import ComponentSpec
 T = TypeVar("T")
 
 _LITERAL: Any = Literal
+_COMPONENT_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "use": {"type": "string", "description": "the component's name; its own keys stand beside it"}
+    },
+    "required": ["use"],
+}
 
 
 def structure(data: object, cls: type[T], where: str) -> T:
@@ -44,6 +53,21 @@ def structure(data: object, cls: type[T], where: str) -> T:
 def unstructure(value: object) -> JsonObject:
     """Return an attrs instance as plain data, the inverse of ``structure``."""
     return copy_object(_CONVERTER.unstructure(value))
+
+
+def json_schema(cls: type[Any]) -> JsonObject:
+    """Return the JSON schema of a config class, for designers and other programs.
+
+    What attrs validators ask for beyond the types isn't in it; a docstring's text is.
+    """
+    reference = msgspec.json.schema(cls)
+    definitions: dict[str, Any] = dict(reference["$defs"])
+    if ComponentSpec.__name__ in definitions:
+        definitions[ComponentSpec.__name__] = _COMPONENT_SCHEMA
+    schema: JsonObject = definitions.pop(cls.__name__)
+    schema["description"] = inspect.getdoc(cls) or ""
+    schema["additionalProperties"] = False
+    return {**schema, "$defs": definitions} if definitions else schema
 
 
 def _lines(error: BaseException, path: str, cls: type | None) -> Iterator[str]:

@@ -86,6 +86,21 @@ class TaskHistory:
 
 
 @frozen
+class Offer:
+    """An installed layer that a designer may propose.
+
+    Args:
+        type: its full name.
+        summary: its one line.
+        schema: the JSON schema of its config; None where it can't be described.
+    """
+
+    type: str
+    summary: str
+    schema: JsonObject | None
+
+
+@frozen
 class Evidence:
     """What a designer is shown of a task.
 
@@ -94,7 +109,7 @@ class Evidence:
         instruction: the task as the agent is told it.
         tools: what the agent can call.
         env_state_schema: which fields a hook's ``env_state`` has.
-        layers: full name and summary of every installed layer.
+        layers: every installed layer.
         objective: what is asked for, in words.
         band: the success rates that are asked for, where the objective has a band.
         limits: what an episode may take.
@@ -111,7 +126,7 @@ class Evidence:
     instruction: str
     tools: tuple[Tool, ...]
     env_state_schema: str
-    layers: tuple[tuple[str, str], ...]
+    layers: tuple[Offer, ...]
     objective: str
     band: tuple[float, float] | None
     limits: Limits

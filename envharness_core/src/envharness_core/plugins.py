@@ -18,7 +18,7 @@ from attrs import frozen
 
 from envharness_core import hookspecs
 from envharness_core.component import Component, Kind, NoConfig
-from envharness_core.converter import structure
+from envharness_core.converter import json_schema, structure
 from envharness_core.errors import NameConflict, PluginError, nearest, unknown
 from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import KINDS
@@ -77,6 +77,13 @@ class Found(Generic[T]):
             return NoConfig
         return cast("type[Any]", self._imported(self.component.config, "config"))
 
+    def schema(self) -> JsonObject | None:
+        """Return the JSON schema of the config; None where its class can't be imported or described."""
+        try:
+            return json_schema(self.config_class())
+        except (PluginError, TypeError, KeyError):
+            return None
+
     def configure(self, config: JsonObject, where: str) -> Any:
         """Make the component's config of plain data.
 
@@ -115,7 +122,12 @@ class Listed:
             "version": self.source.version,
             "error": self.error or None,
             "components": [
-                {"kind": found.kind.name, "type": found.full_name, "summary": found.summary}
+                {
+                    "kind": found.kind.name,
+                    "type": found.full_name,
+                    "summary": found.summary,
+                    "config": found.schema(),
+                }
                 for found in self.components
             ],
         }

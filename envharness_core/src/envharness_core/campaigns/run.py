@@ -18,7 +18,7 @@ from envharness_core.campaigns.summary import summarise
 from envharness_core.campaigns.task import Workshop, design_task
 from envharness_core.campaigns.world import World, bare_design, check_fit, look_at
 from envharness_core.config import ReportConfig, RunConfig, resolve
-from envharness_core.designer import TaskHistory
+from envharness_core.designer import Offer, TaskHistory
 from envharness_core.episode import Design, Episode
 from envharness_core.errors import ConfigError
 from envharness_core.jsondata import Json, JsonObject
@@ -166,7 +166,9 @@ class _Run:
 
     def _workshop(self) -> Workshop:
         config, bridge = self._config, self._world.bridge
-        layers = tuple((found.full_name, found.summary) for found in self._plugins.components(LAYER))
+        layers = tuple(
+            Offer(found.full_name, found.summary, found.schema()) for found in self._plugins.components(LAYER)
+        )
         return Workshop(
             objective=self._plugins.create(OBJECTIVE, config.objective, "objective"),
             designer=self._plugins.create(DESIGNER, config.designer, "designer"),

@@ -11,7 +11,7 @@ from envharness_core.campaigns.batch import Batch, Play, Rolled, roll
 from envharness_core.campaigns.result import Status, TaskResult
 from envharness_core.config import CampaignConfig
 from envharness_core.data import TaskSummary
-from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence, TaskHistory
+from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence, Offer, TaskHistory
 from envharness_core.episode import Design, Episode, Limits
 from envharness_core.errors import EnvHarnessError
 from envharness_core.jsondata import JsonObject
@@ -37,7 +37,7 @@ class Workshop:
         limits: what an episode may take.
         seed: the run's.
         tools, env_state_schema: the bridge's.
-        layers: full name and summary of every installed layer.
+        layers: every installed layer, as a designer is shown it.
         demonstrator: a policy to learn a way from where the policy has none, or None.
         trajectory: loads an episode's trajectory.
         check: raises an ``EnvHarnessError`` where layers can't be built on the bridge.
@@ -50,7 +50,7 @@ class Workshop:
     seed: int
     tools: tuple[Tool, ...]
     env_state_schema: str
-    layers: tuple[tuple[str, str], ...]
+    layers: tuple[Offer, ...]
     demonstrator: ComponentSpec | None
     trajectory: Callable[[Episode], Trajectory]
     check: Callable[[Sequence[ComponentSpec]], None]
