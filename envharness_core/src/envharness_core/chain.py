@@ -43,6 +43,10 @@ class Chain:
         """Return the recorders of all legs, in order."""
         return [self.recorder, *(recorder for leg in self.legs for recorder in leg.recorders())]
 
+    def admit(self, seed: int, task: str) -> None:
+        """Allow the reset with which the chain's bridge begins."""
+        self.recorder.admit(seed, task)
+
     def forget(self) -> None:
         """Clear what the recorders wrote down of an earlier episode."""
         for recorder in self.recorders():

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from attrs import field, frozen, validators
+from typing_extensions import TypeVar
 
 T = TypeVar("T")
+ConfigT = TypeVar("ConfigT", default=Any)
+"""The config of a component: an attrs class."""
 T_co = TypeVar("T_co", covariant=True)
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*(/[a-z][a-z0-9_]*)?")

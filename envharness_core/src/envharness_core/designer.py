@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Generic
 
 from attrs import Factory, field, frozen
 
+from envharness_core.component import ConfigT
 from envharness_core.data import TaskSummary
 from envharness_core.episode import Episode, Limits
 from envharness_core.jsondata import JsonObject
@@ -139,7 +141,7 @@ class Evidence:
     seed: int
 
 
-class Designer(ABC):
+class Designer(ABC, Generic[ConfigT]):
     """Writes candidates. Keeps no state between calls: what it knows is in the evidence and the history.
 
     The smallest one::
@@ -152,6 +154,9 @@ class Designer(ABC):
                 rate = 0.1 * (len(history) + 1)
                 return Candidate((ComponentSpec("faults", {"rate": rate}),)) if rate < 0.6 else None
     """
+
+    def __init__(self, config: ConfigT) -> None:
+        self.config = config
 
     @abstractmethod
     def diagnose(self, evidence: Evidence) -> Diagnosis:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, Self
+from typing import Generic, Self
 
-from typing_extensions import TypeVar
-
+from envharness_core.component import ConfigT
 from envharness_core.data import (
     Action,
     Capabilities,
@@ -22,8 +21,6 @@ from envharness_core.data import (
 from envharness_core.errors import ConfigError, unknown
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.tools import Tool
-
-ConfigT = TypeVar("ConfigT", default=Any)
 
 
 class Env(ABC):
@@ -123,10 +120,12 @@ class Bridge(Env, Generic[ConfigT]):
                 "Guess the number."
 
             def list_tasks(self, split, limit=None):
+                self.check_split(split)
                 return [TaskSummary("seven", "train", "a number below ten")][:limit]
 
             def reset(self, seed, options):
-                self.task, self.last = self.task_of(options), None
+                self.check_task(self.task_of(options))
+                self.last = None
                 return ResetResponse(self.observe(), "Guess a number below ten.")
 
             def step(self, action):
@@ -190,6 +189,16 @@ class Bridge(Env, Generic[ConfigT]):
         if not isinstance(task, str):
             raise ConfigError(f"options.task: expected a task id, got {task!r}")
         return task
+
+    def check_task(self, task: str) -> None:
+        """Refuse a task that the bridge doesn't have; a bridge that needn't list its tasks for this overrides it.
+
+        Raises:
+            ConfigError: gives the nearest id.
+        """
+        known = [item.id for split in self.splits for item in self.list_tasks(split)]
+        if task not in known:
+            raise unknown("task", task, known)
 
     def check_split(self, split: str) -> None:
         """Refuse a split that the bridge doesn't have.

@@ -123,6 +123,10 @@ class ProviderError(EnvHarnessError):
     """A model's service failed, refused or limited a call; says nothing about the policy."""
 
 
+PLUGIN_FAULTS = (Exception, SystemExit)
+"""What foreign code may raise at a border: a ``sys.exit`` of a plugin's is its fault, not the end of the program."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return ``" (did you mean 'x'?)"``, or an empty string where nothing is close."""
     close = difflib.get_close_matches(name, list(known), n=1)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
+from envharness_core.component import ConfigT
 from envharness_core.episode import EpisodeSpec, Record
 
 if TYPE_CHECKING:
     from envharness_core.plugins import Plugins
 
 
-class Executor(ABC):
+class Executor(ABC, Generic[ConfigT]):
     """Plays episodes; failures come back as data."""
+
+    def __init__(self, config: ConfigT) -> None:
+        self.config = config
 
     @abstractmethod
     def run(self, jobs: Iterator[EpisodeSpec | None], plugins: Plugins) -> Iterator[Record]:

@@ -62,8 +62,13 @@ class Guard(Env):
         self._refuse_closed("reset")
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
             raise OrderError(f"reset: the seed must be an integer in [0, 2**64), got {seed!r}")
+        given = copy_object(options, "options")
+        layer_seed = given.get("layer_seed", seed)
+        if isinstance(layer_seed, bool) or not isinstance(layer_seed, int) or layer_seed < 0:
+            raise OrderError(f"reset: options.layer_seed must be an integer of 0 or more, got {layer_seed!r}")
         self.phase = "failed"
-        response = self._inner.reset(seed, copy_object(options, "options"))
+        self._recorders[0].admit(seed, given.get("task"))
+        response = self._inner.reset(seed, given)
         checked = _checked(checked_reset, response)
         self.phase = "running"
         return checked

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Generic, cast
 
+from envharness_core.component import ConfigT
 from envharness_core.data import (
     Action,
     Capabilities,
@@ -15,7 +16,7 @@ from envharness_core.data import (
     StepResponse,
     Verdict,
 )
-from envharness_core.env import ConfigT, Env
+from envharness_core.env import Env
 from envharness_core.errors import CheckpointError, DataError, LayerError
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.seeds import derive

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Literal, TypeAlias
+from typing import Generic, Literal, TypeAlias
 
 from attrs import frozen
 
+from envharness_core.component import ConfigT
 from envharness_core.episode import Episode
 
 Direction: TypeAlias = Literal["scaffold", "harden", "leave"]
@@ -52,7 +53,7 @@ class Judgement:
     rollouts: int = 0
 
 
-class Objective(ABC):
+class Objective(ABC, Generic[ConfigT]):
     """Judges batches by their outcomes, which come graded and in rollout order, whichever worker was faster.
 
     Both calls are made first with nothing rolled out, to learn how many rollouts the gate wants, and again whenever
@@ -69,6 +70,9 @@ class Objective(ABC):
                     return Judgement(Decision.ACCEPT, "leave", 1.0, f"rate {rate:.2f}")
                 return Judgement(Decision.REFINE, "harden", 0.0, f"rate {rate:.2f}")
     """
+
+    def __init__(self, config: ConfigT) -> None:
+        self.config = config
 
     summary: str
     """What the objective asks for, as a designer is told it."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Generic
 
 from attrs import Factory, frozen
 
+from envharness_core.component import ConfigT
 from envharness_core.data import Action, Observation
 from envharness_core.jsondata import JsonObject
 from envharness_core.tools import Tool
@@ -27,8 +29,21 @@ class Reply:
     usage: JsonObject = Factory(dict)
 
 
-class Policy(ABC):
-    """An agent under test. One instance plays one episode at a time, any number in a row."""
+class Policy(ABC, Generic[ConfigT]):
+    """An agent under test. One instance plays one episode at a time, any number in a row.
+
+    The smallest one::
+
+        class GivesUp(Policy):
+            def start(self, instruction, tools, seed, skills=()):
+                self.tools = [tool.name for tool in tools]
+
+            def act(self, observation):
+                return Reply((Action("stop"),), "I give up.")
+    """
+
+    def __init__(self, config: ConfigT) -> None:
+        self.config = config
 
     @abstractmethod
     def start(self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()) -> None:

@@ -18,6 +18,7 @@ from envharness_core.data import (
 )
 from envharness_core.env import Bridge, Env
 from envharness_core.errors import (
+    PLUGIN_FAULTS,
     BridgeError,
     CheckpointError,
     DataError,
@@ -47,6 +48,8 @@ class Recorder(Env):
         self._ended = False
         self._moved = False
         self._closed = False
+        self._guarded = False
+        self._admitted: tuple[int, Json] | None = None
         self.log = EventLog()
         self.emitted: StepResponse | None = None
         """The response that was last returned: whoever holds this very object knows that it is checked."""
@@ -66,7 +69,17 @@ class Recorder(Env):
     def tools(self) -> Sequence[Tool]:
         return self._tools
 
+    def admit(self, seed: int, task: Json) -> None:
+        """Allow the next reset, with this seed and this task; from now on, each reset has to be allowed.
+
+        Core code calls it as an episode or a leg begins: a layer can neither begin another one nor swap its task.
+        """
+        self._guarded = True
+        self._admitted = (seed, task)
+
     def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
+        if self._guarded:
+            self._refuse_another(seed, options.get("task"))
         self.log.clear()
         self._ended = self._moved = False
         given = copy_object(options, "options")
@@ -105,7 +118,7 @@ class Recorder(Env):
         """
         try:
             verdict = _verdict(self._bridge.evaluate())
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             raise VerifierError(f"{self._name}.evaluate: {_said(error)}") from error
         self.log.append("evaluate", verdict=verdict)
         return verdict
@@ -175,6 +188,16 @@ class Recorder(Env):
         with self._border("close"):
             self._bridge.close()
 
+    def _refuse_another(self, seed: int, task: Json) -> None:
+        admitted, self._admitted = self._admitted, None
+        if admitted is None:
+            raise LayerError(f"a layer reset {self._name} within an episode; only the runner begins one")
+        if admitted != (seed, task):
+            raise LayerError(
+                f"a layer reset {self._name} with seed {seed} and task {task!r} instead of {admitted[0]} and "
+                f"{admitted[1]!r}; a layer may change how a task is played, not which"
+            )
+
     def _border(self, call: str) -> _Border:
         return _Border(self._name, call)
 
@@ -196,7 +219,7 @@ class _Border:
     ) -> None:
         if isinstance(error, DataError):
             raise BridgeError(f"{self._name}.{self._call} returned {error}") from error
-        if isinstance(error, Exception) and not isinstance(error, EnvHarnessError):
+        if isinstance(error, PLUGIN_FAULTS) and not isinstance(error, EnvHarnessError):
             raise BridgeError(f"{self._name}.{self._call}: {_said(error)}") from error
 
 
@@ -292,5 +315,5 @@ def _number(value: object, path: str) -> float:
     return float(value)
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     return str(error) if isinstance(error, EnvHarnessError) else f"{type(error).__name__}: {error}"

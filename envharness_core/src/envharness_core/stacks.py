@@ -10,7 +10,7 @@ from attrs import evolve
 from envharness_core.chain import Chain
 from envharness_core.data import Verdict
 from envharness_core.env import Bridge, Env
-from envharness_core.errors import BridgeError, EnvHarnessError, LayerError, PluginError
+from envharness_core.errors import BridgeError, ConfigError, EnvHarnessError, LayerError, PluginError
 from envharness_core.events import Event
 from envharness_core.guard import Guard
 from envharness_core.jsondata import Json, JsonObject, digest
@@ -118,6 +118,11 @@ def _add_layer(plugins: Plugins, chain: Chain, spec: ComponentSpec, where: str) 
     config = found.configure(spec.config, where)
     if isinstance(config, LinkConfig):
         leg = _build_chain(plugins, config.next, f"{where}.next.")
+        try:
+            leg.recorder.bridge.check_task(config.next.task)
+        except ConfigError as error:
+            leg.top.close()
+            raise ConfigError(f"{where}.next.task: {error}") from error
         try:
             layer: Env = Link(chain.top, config, chain.graded, leg)
         except Exception:

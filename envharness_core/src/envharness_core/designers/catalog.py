@@ -60,11 +60,11 @@ class CatalogConfig:
     rounds: int = field(default=12, validator=validators.ge(1))
 
 
-class Catalog(Designer):
+class Catalog(Designer[CatalogConfig]):
     """Scaffolds by a prefix of a winning trajectory; hardens by faults, budgets, closed ways and hidden history."""
 
     def __init__(self, config: CatalogConfig) -> None:
-        self.config = config
+        super().__init__(config)
         self._benches: dict[str, Bench] = {}  # of the tasks at hand; recomputed where missing
         self._priors: dict[int, Gaussian] = {}
 

@@ -8,11 +8,8 @@ from envharness_core.component import NoConfig
 from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence
 
 
-class Noop(Designer):
+class Noop(Designer[NoConfig]):
     """Proposes nothing, so that only tasks which are in order as they are remain: the control of any campaign."""
-
-    def __init__(self, config: NoConfig | None = None) -> None:
-        pass
 
     def diagnose(self, evidence: Evidence) -> Diagnosis:
         return Diagnosis("not looked for", "none", "leave")

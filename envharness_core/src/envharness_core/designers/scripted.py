@@ -18,11 +18,8 @@ class ScriptedConfig:
     candidates: tuple[tuple[ComponentSpec, ...], ...] = field(validator=validators.min_len(1))
 
 
-class Scripted(Designer):
+class Scripted(Designer[ScriptedConfig]):
     """Proposes the same list of candidates for each task: for tests, and for layers chosen by hand."""
-
-    def __init__(self, config: ScriptedConfig) -> None:
-        self.config = config
 
     def check(self, build: Callable[[Sequence[ComponentSpec]], None]) -> None:
         for index, layers in enumerate(self.config.candidates):

@@ -11,11 +11,11 @@ from envharness_core.player import Player
 from envharness_core.plugins import Plugins
 
 
-class Inline(Executor):
+class Inline(Executor[NoConfig]):
     """Plays episodes in this process, one after another: for tests, debugging and notebooks."""
 
     def __init__(self, config: NoConfig | None = None) -> None:
-        pass
+        super().__init__(config or NoConfig())
 
     def run(self, jobs: Iterator[EpisodeSpec | None], plugins: Plugins) -> Iterator[Record]:
         with Player(plugins) as player:

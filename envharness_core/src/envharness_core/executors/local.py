@@ -46,7 +46,7 @@ class _Worker:
     pending: deque[EpisodeSpec] = field(factory=deque)
 
 
-class Local(Executor):
+class Local(Executor[LocalConfig]):
     """Plays episodes in warm worker processes, which load the plugins that specs name.
 
     Results travel on a channel of their own: what a benchmark prints goes to stderr and harms nobody. A worker that
@@ -54,6 +54,7 @@ class Local(Executor):
     """
 
     def __init__(self, config: LocalConfig) -> None:
+        super().__init__(config)
         self._count = config.workers or _cpus()
         self._workers: list[_Worker] = []
         self._deaths: dict[str, int] = {}

@@ -52,6 +52,9 @@ class Leg(Protocol):
     def top(self) -> Env:
         """The leg's outermost layer, without a guard."""
 
+    def admit(self, seed: int, task: str) -> None:
+        """Allow the reset with which the leg begins."""
+
     def forget(self) -> None:
         """Clear what the leg's recorders wrote down of an earlier episode."""
 
@@ -173,7 +176,9 @@ class Link(Wrapper[LinkConfig]):
             "task": self.config.next.task,
             "layer_seed": derive("link", self._layer_seed, *self.identity),
         }
-        first = self._legs[target].reset(derive("link", self._seed, *self.identity), options)
+        seed = derive("link", self._seed, *self.identity)
+        self._next.admit(seed, self.config.next.task)
+        first = self._legs[target].reset(seed, options)
         self._leg = target
         behind = first.observation.preceded_by(first.instruction).preceded_by(self.config.banner)
         handoff: JsonObject = {"leg": target, "instruction": first.instruction}

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen, validators
 
+from envharness_core.component import ConfigT
 from envharness_core.data import (
     Action,
     Blocked,
@@ -15,7 +16,7 @@ from envharness_core.data import (
     ResetResponse,
     StepResponse,
 )
-from envharness_core.env import ConfigT, Env
+from envharness_core.env import Env
 from envharness_core.errors import ConfigError, DataError, RulesError
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.layer import Layer

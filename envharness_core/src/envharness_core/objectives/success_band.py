@@ -51,11 +51,11 @@ class SuccessBandConfig:
             raise ValueError("min_rollouts must not be above max_rollouts")
 
 
-class SuccessBand(Objective):
+class SuccessBand(Objective[SuccessBandConfig]):
     """Accepts a candidate whose success rate is likely to lie in [low, high]."""
 
     def __init__(self, config: SuccessBandConfig) -> None:
-        self.config = config
+        super().__init__(config)
         self.band = (config.low, config.high)
         self.summary = f"a success rate between {config.low:g} and {config.high:g}"
 

@@ -29,11 +29,8 @@ class RandomConfig:
     texts_from: str = ""
 
 
-class RandomPolicy(Policy):
+class RandomPolicy(Policy[RandomConfig]):
     """Calls a tool chosen by chance, with arguments drawn from its schema."""
-
-    def __init__(self, config: RandomConfig) -> None:
-        self.config = config
 
     def start(self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()) -> None:
         self._random = Random(seed)

@@ -25,11 +25,8 @@ class ScriptConfig:
     repeat: bool = False
 
 
-class ScriptedPolicy(Policy):
+class ScriptedPolicy(Policy[ScriptConfig]):
     """Does the same actions in every episode, whatever it sees: for tests, replays and measurements."""
-
-    def __init__(self, config: ScriptConfig) -> None:
-        self.config = config
 
     def check(self, tools: Sequence[Tool]) -> None:
         toolbox = Toolbox(tuple(tools))

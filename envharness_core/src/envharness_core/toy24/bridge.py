@@ -76,6 +76,10 @@ class Toy24(Bridge[Toy24Config]):
         tasks = [_summary(puzzle) for puzzle in puzzles.puzzles().values() if puzzle.split == split]
         return tasks if limit is None else tasks[:limit]
 
+    def check_task(self, task: str) -> None:
+        """Refuse what is no puzzle."""
+        _puzzle(task)
+
     def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
         """Deal the task's numbers; the seed changes nothing."""
         puzzle = _puzzle(self.task_of(options))

@@ -80,7 +80,7 @@ class Option:
     clarity: float
 
 
-class Solver(Policy):
+class Solver(Policy[SolverConfig]):
     """Searches imperfectly on what it is shown, recovers from faults, gives up sensibly.
 
     At each hand it looks for a winning move. Whether it sees one depends on how the winning moves' appeal and clarity
@@ -91,7 +91,7 @@ class Solver(Policy):
     """
 
     def __init__(self, config: SolverConfig | None = None) -> None:
-        self.config = config or SolverConfig()
+        super().__init__(config or SolverConfig())
         self.start("", (), 0)
 
     def start(self, instruction: str, tools: Sequence[Tool], seed: int, skills: Sequence[str] = ()) -> None:
