@@ -13,7 +13,7 @@ from envharness_core.config import RunConfig, make_config, read_config
 from envharness_core.converter import structure
 from envharness_core.env import Bridge
 from envharness_core.episode import Design, Episode, EpisodeSpec, Limits
-from envharness_core.errors import ConfigError
+from envharness_core.errors import PLUGIN_FAULTS, ConfigError, OrderError, SetupError, foreign
 from envharness_core.executor import Executor
 from envharness_core.executors.inline import Inline
 from envharness_core.jsondata import JsonObject
@@ -128,14 +128,14 @@ def _rollout_specs(
     plugins: Plugins,
 ) -> list[EpisodeSpec]:
     spec, stacked = _spec(bridge, "bridge"), layer_specs(layers)
-    with build_stack(plugins, spec, stacked) as built:
-        built.reset(
-            seed, {"task": task}
-        )  # an unknown task or a wrong action is the caller's mistake, not an episode
+    if count < 1:
+        raise ConfigError(f"count: expected 1 or more, got {count}")
+    with foreign("the stack"), build_stack(plugins, spec, stacked) as built:
+        _rehearse(built, seed, task)
         capabilities, tools = built.capabilities, built.tools()
     upstream = f"{capabilities.upstream} {capabilities.version}"
     design = Design(spec, upstream, task, stacked, _spec(policy, "policy"), limits)
-    with closing(plugins.create(POLICY, design.policy, "policy")) as made:
+    with foreign("the policy"), closing(plugins.create(POLICY, design.policy, "policy")) as made:
         made.check(tools)
     return [
         EpisodeSpec(
@@ -146,6 +146,16 @@ def _rollout_specs(
         )
         for index in range(count)
     ]
+
+
+def _rehearse(built: Stack, seed: int, task: str) -> None:
+    """Refuse what is the caller's mistake, an unknown task or a wrong action; the rest is an episode's outcome."""
+    try:
+        built.reset(seed, {"task": task})
+    except (ConfigError, SetupError, OrderError):
+        raise
+    except PLUGIN_FAULTS:
+        pass
 
 
 def _spec(value: SpecLike, where: str) -> ComponentSpec:

@@ -64,8 +64,20 @@ def load(plugins: Plugins, checkpoint: JsonObject) -> Stack:
     return stack
 
 
-def write(path: Path, checkpoint: JsonObject) -> None:
-    """Write a checkpoint to a file: the old file or the new one, never half of one."""
+def write(path: Path | str, checkpoint: JsonObject) -> None:
+    """Write a checkpoint to a file: the old file or the new one, never half of one.
+
+    Raises:
+        CheckpointError: nothing can be written there.
+    """
+    path = Path(path)
+    try:
+        _replaced(path, checkpoint)
+    except OSError as error:
+        raise CheckpointError(f"{path}: can't be written: {error}") from error
+
+
+def _replaced(path: Path, checkpoint: JsonObject) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -78,14 +90,14 @@ def write(path: Path, checkpoint: JsonObject) -> None:
         raise
 
 
-def read(path: Path) -> JsonObject:
+def read(path: Path | str) -> JsonObject:
     """Read a checkpoint from a file; runs nothing.
 
     Raises:
         CheckpointError: there is no such file, or it isn't a JSON object.
     """
     try:
-        data: Any = json.loads(path.read_text(encoding="utf-8"))
+        data: Any = json.loads(Path(path).read_text(encoding="utf-8"))
         return copy_object(data)
     except (OSError, ValueError, RecursionError, DataError) as error:
         raise CheckpointError(f"{path}: {error}") from error

@@ -20,8 +20,9 @@ from envharness_core.spec import ComponentSpec
 
 CONFIG_VERSION = 1
 
-_COUNT = validators.ge(0)
-_POSITIVE = validators.ge(1)
+_MOST = 1_000_000  # of anything that is rolled out: beyond it, a number is a slip of the finger
+_COUNT = [validators.ge(0), validators.le(_MOST)]
+_POSITIVE = [validators.ge(1), validators.le(_MOST)]
 
 
 @frozen
@@ -35,8 +36,14 @@ class TaskSelection:
     """
 
     split: str = "train"
-    limit: int | None = field(default=None, validator=validators.optional(_POSITIVE))
-    ids: tuple[str, ...] = ()
+    limit: int | None = field(default=None, validator=validators.optional(validators.and_(*_POSITIVE)))
+    ids: tuple[str, ...] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.ids is not None and not self.ids:
+            raise ValueError("ids is empty; leave it out to take the whole split")
+        if self.ids is not None and self.limit is not None:
+            raise ValueError("give either ids or limit")
 
 
 @frozen
@@ -57,10 +64,14 @@ class CampaignConfig:
     rollouts: int = field(default=5, validator=_POSITIVE)
     attempts: int = field(default=5, validator=_POSITIVE)
     rounds: int = field(default=1, validator=_POSITIVE)
-    budget: int | None = field(default=None, validator=validators.optional(_POSITIVE))
+    budget: int | None = field(default=None, validator=validators.optional(validators.and_(*_POSITIVE)))
     demonstrations: int = field(default=5, validator=_COUNT)
     rerolls: int = field(default=3, validator=_COUNT)
     wave: int = field(default=20, validator=_POSITIVE)
+
+    def __attrs_post_init__(self) -> None:
+        if self.budget is not None and self.budget < self.rollouts:
+            raise ValueError(f"budget must be at least rollouts: {self.budget} < {self.rollouts}")
 
 
 @frozen
@@ -80,7 +91,7 @@ class ReportConfig:
     stronger: ComponentSpec | None = None
     sensitivity: int = field(default=20, validator=_POSITIVE)
     layer_seeds: int = field(default=0, validator=_COUNT)
-    per_seed: int = field(default=5, validator=validators.ge(2))
+    per_seed: int = field(default=5, validator=[validators.ge(2), validators.le(_MOST)])
 
 
 @frozen
@@ -106,7 +117,7 @@ class RunConfig:
     bridge: ComponentSpec
     policy: ComponentSpec
     version: int = CONFIG_VERSION
-    seed: int = field(default=0, validator=_COUNT)
+    seed: int = field(default=0, validator=[validators.ge(0), validators.lt(2**63)])
     tasks: TaskSelection = Factory(TaskSelection)
     limits: Limits = Factory(Limits)
     objective: ComponentSpec = Factory(lambda: ComponentSpec("core/success_band"))
@@ -179,6 +190,8 @@ def resolve(config: RunConfig, plugins: Plugins) -> RunConfig:
     def maybe(spec: ComponentSpec | None, where: str) -> ComponentSpec | None:
         return None if spec is None else full(POLICY, spec, where)
 
+    for name in config.plugins:
+        plugins.load(name)
     return evolve(
         config,
         bridge=full(BRIDGE, config.bridge, "bridge"),

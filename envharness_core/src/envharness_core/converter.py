@@ -47,7 +47,7 @@ def structure(data: object, cls: type[T], where: str) -> T:
         return _CONVERTER.structure(data, cls)
     except Exception as error:
         lines = list(_lines(error, where, cls))
-        raise ConfigError("\n".join(dict.fromkeys(lines))) from error
+        raise ConfigError("; ".join(dict.fromkeys(lines))) from error
 
 
 def unstructure(value: object) -> JsonObject:
@@ -162,6 +162,12 @@ def _sequence(cls: Any, converter: Converter) -> Callable[[object, Any], Any]:
     return check
 
 
+def _words(value: object, _: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
+        raise TypeError(f"expected a table of texts, got {value!r}")
+    return {str(key): item for key, item in value.items()}
+
+
 def _literal(value: object, cls: Any) -> object:
     allowed = get_args(cls)
     if value not in allowed or type(value) not in {type(item) for item in allowed}:
@@ -180,6 +186,7 @@ def _build() -> Converter:
     converter.register_structure_hook_factory(attrs.has, _table)
     converter.register_structure_hook_factory(_is_sequence, _sequence)
     converter.register_structure_hook_func(lambda cls: get_origin(cls) is _LITERAL, _literal)
+    converter.register_structure_hook_func(lambda cls: cls == dict[str, str], _words)
     for kind, word in ((int, "an integer"), (float, "a number"), (str, "text"), (bool, "true or false")):
         converter.register_structure_hook(kind, _scalar(kind, word))
     converter.register_structure_hook_func(lambda cls: cls == JsonObject, lambda value, _: copy_object(value))

@@ -21,7 +21,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class EnvHarnessError(Exception):
@@ -125,6 +126,17 @@ class ProviderError(EnvHarnessError):
 
 PLUGIN_FAULTS = (Exception, SystemExit)
 """What foreign code may raise at a border: a ``sys.exit`` of a plugin's is its fault, not the end of the program."""
+
+
+@contextmanager
+def foreign(who: str, kind: type[EnvHarnessError] = PluginError) -> Iterator[None]:
+    """Turn whatever code of ``who`` raises into an error that names it; what is one of ours stays."""
+    try:
+        yield
+    except EnvHarnessError:
+        raise
+    except PLUGIN_FAULTS as error:
+        raise kind(f"{who} raised {type(error).__name__}: {error}") from error
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -65,7 +65,7 @@ class Objective(ABC, Generic[ConfigT]):
             def judge(self, baseline, attempt):
                 if len(attempt) < 10:
                     return Judgement(Decision.MORE, "leave", 0.0, "too few", rollouts=10 - len(attempt))
-                rate = wins(attempt) / len(attempt)
+                rate = sum(episode.success for episode in attempt) / len(attempt)
                 if rate <= 0.5:
                     return Judgement(Decision.ACCEPT, "leave", 1.0, f"rate {rate:.2f}")
                 return Judgement(Decision.REFINE, "harden", 0.0, f"rate {rate:.2f}")

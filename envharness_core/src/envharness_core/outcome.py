@@ -21,3 +21,7 @@ class Outcome(StrEnum):
     """A layer broke the contract; says nothing about the policy."""
     VERIFIER_ERROR = "verifier_error"
     CANCELLED = "cancelled"
+
+
+GRADED = (Outcome.COMPLETED, Outcome.AGENT_LIMIT)
+"""The outcomes that always carry a verdict."""

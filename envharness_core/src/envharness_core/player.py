@@ -12,7 +12,14 @@ from attrs import define, field
 
 from envharness_core.data import Action, StepResponse, Verdict
 from envharness_core.episode import Episode, EpisodeSpec, Record
-from envharness_core.errors import BridgeError, DataError, EnvHarnessError, ProviderError, VerifierError
+from envharness_core.errors import (
+    PLUGIN_FAULTS,
+    BridgeError,
+    DataError,
+    EnvHarnessError,
+    ProviderError,
+    VerifierError,
+)
 from envharness_core.jsondata import JsonObject, copy_object
 from envharness_core.kinds import POLICY
 from envharness_core.outcome import Outcome
@@ -87,12 +94,12 @@ class Player:
     def _made(self, spec: EpisodeSpec) -> tuple[Stack, Policy]:
         try:
             stack = self._stack(spec)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             outcome = Outcome.ENV_ERROR if isinstance(error, BridgeError) else Outcome.RULES_ERROR
             raise _Ending(outcome, _said(error)) from error
         try:
             return stack, self._policy(spec)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             provider = isinstance(error, ProviderError)
             outcome = Outcome.PROVIDER_ERROR if provider else Outcome.POLICY_ERROR
             raise _Ending(outcome, _said(error)) from error
@@ -129,7 +136,7 @@ def _played(play: _Play) -> tuple[_Ending, Verdict | None]:
     except BridgeError as error:
         outcome = Outcome.VERIFIER_ERROR if isinstance(error, VerifierError) else Outcome.ENV_ERROR
         return _Ending(outcome, _said(error)), None
-    except Exception as error:  # noqa: BLE001 - the border of an episode
+    except PLUGIN_FAULTS as error:
         return _Ending(Outcome.RULES_ERROR, _said(error)), None
     return _graded(play, ending)
 
@@ -175,7 +182,9 @@ def _replied(play: _Play, observation: Any) -> tuple[Reply, float]:
 def _checked_reply(reply: object) -> Reply:
     """Return a reply that can be counted and written down; what its actions hold is the guard's business."""
     if not isinstance(reply, Reply) or not isinstance(reply.actions, tuple):
-        raise _Ending(Outcome.POLICY_ERROR, f"act must return a Reply, got {reply!r:.200}")
+        raise _Ending(
+            Outcome.POLICY_ERROR, f"act must return a Reply with a tuple of actions, got {reply!r:.200}"
+        )
     if not all(isinstance(action, Action) for action in reply.actions) or not isinstance(reply.text, str):
         raise _Ending(Outcome.POLICY_ERROR, f"a Reply holds Actions and a text, got {reply!r:.200}")
     try:
@@ -241,7 +250,7 @@ def _ask(play: _Play, call: Any, *args: object) -> Any:
         return call(*args)
     except ProviderError:
         raise
-    except Exception as error:
+    except PLUGIN_FAULTS as error:
         raise _Ending(Outcome.POLICY_ERROR, _said(error)) from error
     finally:
         play.policy_seconds += _clock() - began
@@ -271,7 +280,7 @@ def _evict(warm: OrderedDict[str, Any]) -> None:
 
 def _close(thing: Stack | Policy | None) -> None:
     if thing is not None:
-        with suppress(Exception):  # what fails to close has been dropped already
+        with suppress(*PLUGIN_FAULTS):  # what fails to close has been dropped already
             thing.close()
 
 

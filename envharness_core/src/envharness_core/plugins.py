@@ -13,13 +13,22 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
+import attrs
 import pluggy
 from attrs import frozen
 
 from envharness_core import hookspecs
 from envharness_core.component import Component, Kind, NoConfig
 from envharness_core.converter import json_schema, structure
-from envharness_core.errors import NameConflict, PluginError, nearest, unknown
+from envharness_core.errors import (
+    PLUGIN_FAULTS,
+    BridgeError,
+    EnvHarnessError,
+    NameConflict,
+    PluginError,
+    nearest,
+    unknown,
+)
 from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import KINDS
 from envharness_core.spec import ComponentSpec
@@ -71,11 +80,34 @@ class Found(Generic[T]):
         """
         return self._imported(self.component.factory, "factory")
 
+    def make(self, *args: object) -> Any:
+        """Call the factory.
+
+        Raises:
+            PluginError: it raised; names the component, and what it was called with.
+            BridgeError: it is a bridge's, whose runtime may not be there.
+        """
+        try:
+            return self.factory()(*args)
+        except EnvHarnessError:
+            raise
+        except PLUGIN_FAULTS as error:
+            shape = "(inner, config)" if len(args) > 1 else "(config)"
+            raised = f"its factory, called with {shape}, raised {type(error).__name__}: {error}"
+            kind = BridgeError if self.kind.name == "bridge" else PluginError
+            raise kind(f"{self.kind.name} {self.full_name}: {raised}") from error
+
     def config_class(self) -> type[Any]:
         """Return the config's class, imported if need be."""
         if self.component.config is None:
             return NoConfig
-        return cast("type[Any]", self._imported(self.component.config, "config"))
+        config = self._imported(self.component.config, "config")
+        if not attrs.has(config):
+            raise PluginError(
+                f"{self.source}: the config of {self.kind.name} {self.component.name!r} must be an attrs class, "
+                f"got {config!r}"
+            )
+        return cast("type[Any]", config)
 
     def schema(self) -> JsonObject | None:
         """Return the JSON schema of the config; None where its class can't be imported or described."""
@@ -98,7 +130,7 @@ class Found(Generic[T]):
         module, _, attribute = target.partition(":")
         try:
             return getattr(importlib.import_module(module), attribute)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             hint = f"; {self.component.install}" if self.component.install else ""
             raise PluginError(
                 f"{self.source}: the {what} of {self.kind.name} {self.component.name!r}, {target!r}, "
@@ -193,13 +225,22 @@ class Plugins:
             PluginError: the plugin or the component's code is broken.
         """
         found = self.find(kind, spec.use, where)
-        return cast("T", found.factory()(found.configure(spec.config, where)))
+        return cast("T", found.make(found.configure(spec.config, where)))
 
     def components(self, kind: Kind[T]) -> list[Found[T]]:
         """Return all components of a kind that can be loaded, by full name."""
         rows = [row for row in self.listing() if not row.error]
         found = [found for row in rows for found in row.components if found.kind is kind]
         return sorted(found, key=lambda item: item.full_name)
+
+    def load(self, name: str) -> None:
+        """Load a plugin.
+
+        Raises:
+            ConfigError: there is no such plugin.
+            PluginError: it is broken.
+        """
+        self._load(name)
 
     def listing(self) -> list[Listed]:
         """Load every plugin in its own guard and return what each offers, or why it is broken."""
@@ -245,11 +286,11 @@ class Plugins:
     def _load_new(self, source: Source) -> dict[str, tuple[Found[Any], ...]]:
         try:
             module = importlib.import_module(source.module)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             raise PluginError(
-                f"{source} can't be imported: {type(error).__name__}: {error}; "
-                f"reinstall or uninstall {source.distribution}"
+                f"{source} can't be imported: {type(error).__name__}: {error}; {_remedy(source)}"
             ) from error
+        _refuse_unmarked(source, module)
         try:
             self._manager.register(module, name=source.name)
             self._manager.check_pending()
@@ -285,7 +326,7 @@ def _source(point: EntryPoint) -> Source:
 def _yielded(source: Source, kind: Kind[Any], function: Any) -> list[Component[Any]]:
     try:
         components = list(function())
-    except Exception as error:
+    except PLUGIN_FAULTS as error:
         raise PluginError(f"{source}: {kind.hook} raised {type(error).__name__}: {error}") from error
     for component in components:
         if not isinstance(component, Component):
@@ -293,7 +334,27 @@ def _yielded(source: Source, kind: Kind[Any], function: Any) -> list[Component[A
                 f"{source}: {kind.hook} must yield Component(name=..., factory=...), "
                 f"got {type(component).__name__}"
             )
+        factory = component.factory
+        if not (callable(factory) or (isinstance(factory, str) and ":" in factory)):
+            raise PluginError(
+                f'{source}: the factory of {kind.name} {component.name!r} must be callable or "module:attribute", '
+                f"got {factory!r}"
+            )
     return components
+
+
+def _remedy(source: Source) -> str:
+    if source.distribution.startswith("module "):
+        return "put the module beside the config, or on PYTHONPATH"
+    return f"reinstall or uninstall {source.distribution}"
+
+
+def _refuse_unmarked(source: Source, module: ModuleType) -> None:
+    """Refuse a hook that nobody would call, because its mark was forgotten."""
+    for name in (kind.hook for kind in KINDS):
+        function = getattr(module, name, None)
+        if function is not None and not hasattr(function, "envharness_impl"):
+            raise PluginError(f"{source}: {name} has no @hookimpl in front of it, so nothing is registered")
 
 
 def _hook_problem(module: ModuleType, error: Exception) -> str:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast, final
+from typing import cast, final
 
 from attrs import evolve
 
 from envharness_core.chain import Chain
+from envharness_core.converter import structure
 from envharness_core.data import Verdict
 from envharness_core.env import Bridge, Env
-from envharness_core.errors import BridgeError, ConfigError, EnvHarnessError, LayerError, PluginError
+from envharness_core.errors import ConfigError, PluginError
 from envharness_core.events import Event
 from envharness_core.guard import Guard
 from envharness_core.jsondata import Json, JsonObject, digest
 from envharness_core.kinds import BRIDGE, LAYER
 from envharness_core.layer import Wrapper
 from envharness_core.layers.link import Link, LinkConfig
-from envharness_core.plugins import Found, Plugins
+from envharness_core.plugins import Plugins
 from envharness_core.recorder import Recorder
 from envharness_core.spec import ComponentSpec, StackSpec
 
@@ -96,7 +97,7 @@ def _guarded(chain: Chain) -> Stack:
 
 def _build_chain(plugins: Plugins, spec: StackSpec, where: str) -> Chain:
     found = plugins.find(BRIDGE, spec.bridge.use, f"{where}bridge")
-    bridge = _made(found, (found.configure(spec.bridge.config, f"{where}bridge"),))
+    bridge = found.make(found.configure(spec.bridge.config, f"{where}bridge"))
     if not isinstance(bridge, Bridge):
         raise PluginError(f"{found.full_name}: the factory made {type(bridge).__name__}, not a Bridge")
     try:
@@ -130,7 +131,7 @@ def _add_layer(plugins: Plugins, chain: Chain, spec: ComponentSpec, where: str) 
             raise
         chain.legs.append(leg)
     else:
-        layer = cast("Env", _made(found, (chain.top, config)))
+        layer = cast("Env", found.make(chain.top, config))
     if not isinstance(layer, Wrapper):
         raise PluginError(f"{found.full_name}: the factory made {type(layer).__name__}, not a Layer")
     full = evolve(spec, use=found.full_name)
@@ -140,27 +141,14 @@ def _add_layer(plugins: Plugins, chain: Chain, spec: ComponentSpec, where: str) 
     chain.layers.append((full, layer))
 
 
-def _made(found: Found[Any], args: tuple[object, ...]) -> object:
-    try:
-        return found.factory()(*args)
-    except EnvHarnessError:
-        raise
-    except Exception as error:
-        layer = found.kind is LAYER
-        shape = "(inner, config)" if layer else "(config)"
-        raise (LayerError if layer else BridgeError)(
-            f"{found.full_name}: its factory, called with {shape}, raised {type(error).__name__}: {error}"
-        ) from error
-
-
 def layer_specs(layers: Sequence[ComponentSpec | JsonObject | str]) -> tuple[ComponentSpec, ...]:
     """Read a list of layers as users write them: specs, tables with ``use``, or names.
 
     Raises:
         ConfigError: one of them is neither.
     """
-    from envharness_core.converter import structure
-
+    if isinstance(layers, str):
+        raise ConfigError(f"layers: expected a list, got {layers!r}")
     plain: list[Json] = [
         layer.as_json() if isinstance(layer, ComponentSpec) else cast("Json", layer) for layer in layers
     ]

@@ -55,23 +55,24 @@ class Store:
         Raises:
             ConfigError: the folder holds something else, or a file stands there.
         """
-        if folder.exists() and not folder.is_dir():
-            raise ConfigError(f"{folder}: a file stands there; name a folder")
-        if folder.exists() and any(entry.name != LOCK for entry in folder.iterdir()):
-            raise ConfigError(f"{folder}: not a run folder, and not empty; name a new folder")
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".{FILE}.new"
-        connection = sqlite3.connect(draft, isolation_level=None)
-        connection.executescript(_SCHEMA)
-        for name, value in {"store_version": STORE_VERSION, **meta}.items():
-            connection.execute("INSERT INTO meta VALUES (?, ?)", (name, json.dumps(value)))
-        connection.close()
-        draft.replace(folder / FILE)  # a folder with a store is a complete one, whenever this is killed
+        try:
+            if folder.exists() and not folder.is_dir():
+                raise ConfigError(f"{folder}: a file stands there; name a folder")
+            if folder.exists() and any(entry.name != LOCK for entry in folder.iterdir()):
+                raise ConfigError(f"{folder}: not a run folder, and not empty; name a new folder")
+            folder.mkdir(parents=True, exist_ok=True)
+            _draft(folder, {"store_version": STORE_VERSION, **meta})
+        except (OSError, sqlite3.OperationalError) as error:
+            raise ConfigError(f"{folder}: can't be written: {error}") from error
         return cls.open(folder)
 
     @classmethod
-    def open(cls, folder: Path) -> Store:
+    def open(cls, folder: Path, *, read_only: bool = False) -> Store:
         """Open the store of a run folder.
+
+        Args:
+            folder: the run folder.
+            read_only: for reading alone, also where nothing may be written.
 
         Raises:
             CheckpointError: it isn't a run folder, or is from a newer version.
@@ -79,15 +80,18 @@ class Store:
         path = folder / FILE
         if not path.is_file():
             raise CheckpointError(f"{folder}: not a run folder (there is no {FILE} in it)")
-        connection = sqlite3.connect(path, isolation_level=None, timeout=30.0)
+        connection = _connected(path, read_only=read_only)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
+            if not read_only:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
             store = cls(folder, connection)
             version = store.meta("store_version")
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, ValueError) as error:
             connection.close()
-            raise CheckpointError(f"{path}: not a store of this program: {error}") from error
+            raise CheckpointError(
+                f"{path}: not a store of this program, or not to be used: {error}"
+            ) from error
         if version != STORE_VERSION:
             connection.close()
             raise CheckpointError(
@@ -179,15 +183,15 @@ class Store:
         for row in self._connection.execute(query):
             yield _episode(row)
 
-    def recorded(self) -> Iterator[tuple[Episode, JsonObject, bytes]]:
-        """Yield all episodes, each with its design and its encoded trajectory."""
+    def recorded(self) -> Iterator[tuple[Episode, JsonObject, int, bytes]]:
+        """Yield all episodes, each with its design, the world's seed and its encoded trajectory."""
         columns = ", ".join(f"e.{column.strip()}" for column in _COLUMNS.split(","))
         query = (
-            f"SELECT {columns}, d.design, e.trajectory FROM episodes e JOIN designs d ON d.key = e.design "
+            f"SELECT {columns}, d.design, e.env_seed, e.trajectory FROM episodes e JOIN designs d ON d.key = e.design "
             "ORDER BY e.design"
         )
         for row in self._connection.execute(query):
-            yield _episode(row[:-2]), json.loads(row[-2]), row[-1]
+            yield _episode(row[:-3]), json.loads(row[-3]), row[-2], row[-1]
 
     def counts(self) -> list[tuple[str, str, int]]:
         """Return how many episodes there are for each stream and outcome."""
@@ -222,14 +226,44 @@ class Store:
         return [json.loads(result) for (result,) in rows]
 
 
+def _draft(folder: Path, meta: JsonObject) -> None:
+    """Make a store beside its place and move it there: a folder that has one has a complete one."""
+    draft = folder / f".{FILE}.new"
+    connection = sqlite3.connect(draft, isolation_level=None)
+    try:
+        connection.executescript(_SCHEMA)
+        for name, value in meta.items():
+            connection.execute("INSERT INTO meta VALUES (?, ?)", (name, json.dumps(value)))
+    finally:
+        connection.close()
+    draft.replace(folder / FILE)
+
+
+def _connected(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    try:
+        if not read_only:
+            return sqlite3.connect(path, isolation_level=None, timeout=30.0)
+        waiting = path.with_name(f"{path.name}-wal").exists()
+        how = "mode=ro" if waiting else "mode=ro&immutable=1"  # the latter needs no right to write beside it
+        return sqlite3.connect(
+            f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None, timeout=30.0
+        )
+    except sqlite3.OperationalError as error:
+        raise CheckpointError(f"{path}: can't be opened: {error}") from error
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a run folder for one writer.
 
     Raises:
-        ConfigError: another process holds it.
+        ConfigError: another process holds it, or nothing may be written there.
     """
-    with (folder / LOCK).open("w", encoding="utf-8") as file:
+    try:
+        file = (folder / LOCK).open("w", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{folder}: can't be written: {error}") from error
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -14,6 +14,7 @@ from envharness_core.errors import EnvHarnessError
 from envharness_core.events import Event
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.kinds import BRIDGE
+from envharness_core.outcome import GRADED
 from envharness_core.plugins import Plugins
 from envharness_core.recorder import Recorder
 from envharness_core.spec import ComponentSpec, StackSpec
@@ -67,11 +68,16 @@ class Replayer:
         self._bare: dict[str, Recorder] = {}
 
     def compare(
-        self, episode: Episode, design: JsonObject, legs: Sequence[Sequence[Event]]
+        self, episode: Episode, design: JsonObject, legs: Sequence[Sequence[Event]], env_seed: int
     ) -> tuple[Agreement, str]:
         """Replay an episode's events and compare what the bridges say with the stored verdict."""
         if episode.verdict is None:
+            if episode.outcome in GRADED:
+                return "disagreed", f"it ended as {episode.outcome} and has no verdict"
             return "ungraded", ""
+        problem = _another_episode(episode, legs, env_seed)
+        if problem:
+            return "disagreed", problem
         try:
             bare = [self._recorder(spec) for spec in _bridges(design)]
             if not all(recorder.capabilities.deterministic for recorder in bare):
@@ -106,8 +112,8 @@ def verify_run(
     found = Verification()
     replayer = Replayer(plugins)
     try:
-        for episode, design, blob in store.recorded():
-            agreement, detail = _compared(replayer, episode, design, blob)
+        for episode, design, seed, blob in store.recorded():
+            agreement, detail = _compared(replayer, episode, design, seed, blob)
             found.episodes += 1
             setattr(found, agreement, getattr(found, agreement) + 1)
             if agreement == "disagreed":
@@ -118,12 +124,28 @@ def verify_run(
     return found
 
 
-def _compared(replayer: Replayer, episode: Episode, design: JsonObject, blob: bytes) -> tuple[Agreement, str]:
+def _compared(
+    replayer: Replayer, episode: Episode, design: JsonObject, env_seed: int, blob: bytes
+) -> tuple[Agreement, str]:
     try:
         trajectory = read_trajectory(blob)
     except ValueError as error:
         return ("ungraded", "") if episode.verdict is None else ("disagreed", str(error))
-    return replayer.compare(episode, design, trajectory.events)
+    if len(trajectory.steps) != episode.steps:
+        return "disagreed", f"its row says {episode.steps} steps, its trajectory has {len(trajectory.steps)}"
+    return replayer.compare(episode, design, trajectory.events, env_seed)
+
+
+def _another_episode(episode: Episode, legs: Sequence[Sequence[Event]], env_seed: int) -> str:
+    """Say why the events can't be this episode's, or return an empty text: each leg begins once, as it should."""
+    begun = [(place, event) for leg in legs for place, event in enumerate(leg) if event.kind == "reset"]
+    if any(place > 0 for place, _ in begun) or not begun:
+        return "its events don't begin with the one reset that an episode has"
+    body: Any = begun[0][1].body
+    told = (body["options"].get("task"), body["seed"])
+    if told != (episode.task, env_seed):
+        return f"its events are of task {told[0]!r} with seed {told[1]}"
+    return ""
 
 
 def _replayed(recorder: Recorder, events: Sequence[Event]) -> Verdict | None:

@@ -138,7 +138,7 @@ def test_a_resolved_config_is_a_config(config: Path, tmp_path: Path) -> None:
         ("policy.skil=0.5", "policy (core/solver): unknown key 'skil' (did you mean 'skill'?); known: skill"),
         ('policy.skill="high"', "policy (core/solver).skill: expected a number, got 'high'"),
         ("policy.skill=2", "policy (core/solver): 'skill' must be <= 1"),
-        ('tasks.ids=["9-9-9-9"]', "tasks.ids: unknown task '9-9-9-9'"),
+        ('tasks={ids=["9-9-9-9"]}', "tasks.ids: unknown task '9-9-9-9'"),
         ("tasks.split=trian", "tasks.split: unknown split 'trian' (did you mean 'train'?)"),
         ("tasks.limit=many", "tasks.limit: expected an integer, got 'many'"),
         ("tasks.limit=0", "tasks: 'limit' must be >= 1"),

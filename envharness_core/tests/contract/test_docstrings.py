@@ -6,6 +6,7 @@ import doctest
 import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,19 +14,23 @@ import pytest
 from attrs import frozen
 
 import envharness_core
-from envharness_core import contract, hookspecs, tools
+from envharness_core import campaign, contract, hookspecs, tools
 from envharness_core.checks.bridge import BRIDGE_CHECKS
 from envharness_core.checks.layer import LAYER_CHECKS
 from envharness_core.component import NoConfig
 from envharness_core.contract import World, bridge_bench, layer_bench, run_check
 from envharness_core.data import Action
+from envharness_core.designer import Designer
 from envharness_core.env import Bridge
 from envharness_core.kinds import KINDS
 from envharness_core.layer import Layer
 from envharness_core.layers.rules import Rules
+from envharness_core.objective import Objective
 from envharness_core.plugins import Plugins
+from envharness_core.policy import Policy
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import build_stack
+from envharness_core.store import Store
 
 
 def example(thing: object) -> dict[str, Any]:
@@ -59,15 +64,29 @@ def plugins() -> Iterator[Plugins]:
         yield component("flaky_tools", example(Layer)["FlakyTools"], Config)
         yield component("no_shouting", example(Rules)["NoShouting"])
 
-    vars(module).update(
-        envharness_bridges=hookimpl(envharness_bridges), envharness_layers=hookimpl(envharness_layers)
+    def envharness_objectives() -> Any:
+        yield component("at_most_half", example(Objective)["AtMostHalf"])
+
+    def envharness_designers() -> Any:
+        yield component("always_flaky", example(Designer)["AlwaysFlaky"])
+
+    def envharness_policies() -> Any:
+        yield component("gives_up", example(Policy)["GivesUp"])
+
+    hooks = (
+        envharness_bridges,
+        envharness_layers,
+        envharness_objectives,
+        envharness_designers,
+        envharness_policies,
     )
+    vars(module).update({hook.__name__: hookimpl(hook) for hook in hooks})
     sys.modules[module.__name__] = module
     yield Plugins({"documented": module.__name__})
     del sys.modules[module.__name__]
 
 
-def test_the_smallest_bridge_plays_and_keeps_the_contract_but_for_naming_its_task(plugins: Plugins) -> None:
+def test_the_smallest_bridge_plays_and_keeps_the_contract(plugins: Plugins) -> None:
     with build_stack(plugins, ComponentSpec("documented/guess")) as stack:
         stack.reset(0, {"task": "seven"})
         assert not stack.evaluate().success
@@ -75,7 +94,25 @@ def test_the_smallest_bridge_plays_and_keeps_the_contract_but_for_naming_its_tas
         assert stack.evaluate().success
     with bridge_bench(plugins, ComponentSpec("documented/guess")) as bench:
         results = [run_check(check, bench) for check in BRIDGE_CHECKS]
-    assert [result.name for result in results if not result.passed] == ["refuses_unknown_names"]
+    assert [result.name for result in results if not result.passed] == []
+
+
+def test_the_smallest_policy_objective_and_designer_run_a_campaign(plugins: Plugins, tmp_path: Path) -> None:
+    summary = campaign(
+        {
+            "bridge": "toy24",
+            "policy": "documented/gives_up",
+            "objective": "documented/at_most_half",
+            "designer": "documented/always_flaky",
+            "tasks": {"limit": 2},
+            "executor": "inline",
+        },
+        tmp_path / "run",
+        plugins=plugins,
+    )
+    assert (summary["accepted"], summary["faults"]) == (2, 0)
+    with Store.open(tmp_path / "run") as store:
+        assert [result["layers"] for result in store.results()] == [[{"use": "faults", "rate": 0.1}]] * 2
 
 
 @pytest.mark.parametrize("name", ["flaky_tools", "no_shouting"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from envharness_core.chain import Chain
 from envharness_core.data import Action
 from envharness_core.env import Bridge, Env
-from envharness_core.errors import BridgeError, ConfigError, EnvHarnessError, LayerError, SetupError
+from envharness_core.errors import BridgeError, ConfigError, EnvHarnessError, PluginError, SetupError
 from envharness_core.guard import Guard
 from envharness_core.plugins import Plugins
 from envharness_core.recorder import Recorder
@@ -126,7 +126,7 @@ def test_a_link_closes_both_legs_also_if_the_first_fails() -> None:
 @pytest.mark.parametrize(
     ("layers", "error"),
     [
-        (["bad_layers/raises"], LayerError),
+        (["bad_layers/raises"], PluginError),
         (["testing/pass_through", {"use": "budget", "stepps": 1}], ConfigError),
         (
             [{"use": "link", "next": {"bridge": "tracked/tracked", "task": "three", "layers": ["nothing"]}}],

@@ -96,7 +96,9 @@ def test_equal_tools_are_shared_and_different_ones_of_one_name_refused(plugins: 
         assert [tool.name for tool in stack.tools()] == ["add", "submit"]
     with pytest.raises(ConfigError, match="legs' tools named 'add' have different schemas"):
         build_stack(
-            Plugins({**plugins.modules, "tracked": "tracked_bridges"}), COUNTER, [link("tracked/clashing")]
+            Plugins({**plugins.modules, "tracked": "tracked_bridges"}),
+            COUNTER,
+            [link("tracked/clashing", "three")],
         )
 
 

@@ -62,7 +62,7 @@ def bad(name: str) -> tuple[ComponentSpec, ...]:
     ("episode", "outcome", "says"),
     [
         (spec("raises"), Outcome.POLICY_ERROR, "ZeroDivisionError: oh no"),
-        (spec("nothing"), Outcome.POLICY_ERROR, "act must return a Reply, got None"),
+        (spec("nothing"), Outcome.POLICY_ERROR, "act must return a Reply with a tuple of actions, got None"),
         (spec("list_of_actions"), Outcome.POLICY_ERROR, "act must return a Reply"),
         (spec("no_actions_inside"), Outcome.POLICY_ERROR, "a Reply holds Actions and a text"),
         (spec("no_text"), Outcome.POLICY_ERROR, "a Reply holds Actions and a text"),

@@ -25,6 +25,7 @@ class TaskResult:
         reason: the gate's last word, or why the task was given up.
         rollouts: design rollouts, all of them.
         history: everything that was tried.
+        fault: whether it was given up because the designer or the objective broke.
     """
 
     status: Status
@@ -32,6 +33,7 @@ class TaskResult:
     reason: str
     rollouts: int
     history: TaskHistory
+    fault: bool = False
 
     @property
     def in_order(self) -> bool:
@@ -45,6 +47,7 @@ class TaskResult:
             "status": self.status,
             "layers": [layer.as_json() for layer in self.layers],
             "reason": self.reason,
+            "fault": self.fault,
             "rollouts": self.rollouts,
             "baseline": _rate(self.history.baseline),
             "diagnosis": _diagnosis(self.history.diagnosis),

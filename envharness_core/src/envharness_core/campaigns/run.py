@@ -205,7 +205,6 @@ class _Run:
         self._results[bare.task] = result
         position = [task.id for task in self._world.tasks].index(bare.task)
         self._store.put_result(bare.task, position, result.as_json())
-        _log.debug("task_designed", task=bare.task, status=result.status, rollouts=result.rollouts)
         for attempt in result.history.attempts:
             if attempt.rejected and attempt.decision is Decision.REJECT:
                 _log.warning("candidate_rejected", task=bare.task, reason=attempt.rejected)

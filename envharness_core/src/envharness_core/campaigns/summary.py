@@ -17,8 +17,10 @@ _STREAMS = ("baseline", "demonstration", "smoke", "attempt", "confirm", "report"
 def summarise(store: Store, config: RunConfig) -> JsonObject:
     """Return a run's summary.
 
-    ``success_rate`` and ``in_band`` are measured on the report streams alone; their denominators are all tasks, and a
-    task without an accepted stack counts as out of band after the design. Rates are None where nothing was rolled out.
+    ``accepted`` counts the ``kept`` too: tasks that are in order unchanged. ``faults`` are abandoned tasks whose
+    designer or objective broke. ``success_rate`` and ``in_band`` are measured on the report streams alone; their
+    denominators are all tasks, and a task without an accepted stack counts as out of band after the design. Rates are
+    None where nothing was rolled out.
     """
     results = store.results()
     counts = store.counts()
@@ -38,6 +40,7 @@ def summarise(store: Store, config: RunConfig) -> JsonObject:
         "accepted": statuses["accepted"] + statuses["kept"],
         "kept": statuses["kept"],
         "abandoned": statuses["abandoned"],
+        "faults": sum(bool(result["fault"]) for result in results),
         "candidates": _candidates(results),
         "rollouts": _rollouts(counts),
         "design_rollouts_per_task": _design(results),
@@ -121,7 +124,10 @@ def _rollouts(counts: list[tuple[str, str, int]]) -> JsonObject:
 
 
 def _candidates(results: list[JsonObject]) -> JsonObject:
-    attempts = [attempt for result in results for attempt in cast("list[Any]", result["attempts"])]
+    tried = [attempt for result in results for attempt in cast("list[Any]", result["attempts"])]
+    attempts = [
+        attempt for attempt in tried if attempt["layers"] or attempt["rejected"]
+    ]  # not the unchanged task
     evaluated = sum(attempt["validation"]["graded"] > 0 for attempt in attempts)
     return {"proposed": len(attempts), "evaluated": evaluated}
 

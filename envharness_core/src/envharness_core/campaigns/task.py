@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, TypeVar, cast
 
 from attrs import define, evolve, frozen
 
@@ -13,7 +13,7 @@ from envharness_core.config import CampaignConfig
 from envharness_core.data import TaskSummary
 from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence, Offer, TaskHistory
 from envharness_core.episode import Design, Episode, Limits
-from envharness_core.errors import EnvHarnessError
+from envharness_core.errors import PLUGIN_FAULTS, EnvHarnessError
 from envharness_core.jsondata import JsonObject
 from envharness_core.objective import Decision, Judgement, Objective, strictest
 from envharness_core.outcome import Outcome
@@ -24,6 +24,10 @@ from envharness_core.trajectory import Trajectory
 
 _SMOKE_STEPS = 30
 _UNLIMITED = 10**9
+_MOST_AT_ONCE = 10_000
+"""Rollouts of one candidate, beyond which an objective must be broken."""
+
+T = TypeVar("T")
 
 
 @frozen
@@ -89,16 +93,24 @@ class _Round:
     number: int
     spent: int
     attempts: tuple[Attempt, ...] = ()
+    baseline: tuple[Episode, ...] = ()
 
     def play(self) -> Play[TaskResult]:
-        """Observe, diagnose, and try candidates."""
+        """Observe, diagnose, and try candidates; a designer or objective that breaks costs its task, not the run."""
+        try:
+            return (yield from self._played())
+        except _FaultError as fault:
+            return evolve(self._result("abandoned", str(fault), self.baseline), fault=True)
+
+    def _played(self) -> Play[TaskResult]:
         config = self.shop.config
         observed = yield from self._roll(self.base, "baseline", Rolled(), config.rollouts)
         if len(observed.graded) < config.rollouts:
             return self._result("abandoned", f"no baseline: {_excluded(observed)}", observed.graded)
+        self.baseline = observed.graded
         demonstrations = yield from self._demonstrated(observed.graded)
         evidence = self._evidence(observed.graded, demonstrations)
-        diagnosis = self.shop.designer.diagnose(evidence)
+        diagnosis = _asked(self.shop.designer.diagnose, Diagnosis, evidence)
         result = yield from self._designed(evidence, diagnosis)
         return evolve(result, history=evolve(result.history, diagnosis=diagnosis))
 
@@ -111,7 +123,9 @@ class _Round:
         for number in range(self.shop.config.attempts):
             if self._left <= 0:
                 return self._result("abandoned", "the budget is spent", baseline)
-            candidate = designer.propose(self._now(evidence), diagnosis, self.attempts)
+            candidate = _asked(
+                designer.propose, (Candidate, type(None)), self._now(evidence), diagnosis, self.attempts
+            )
             if candidate is None:
                 return self._result("abandoned", "the designer has nothing more to propose", baseline)
             attempt = yield from self._tried(candidate, str(number), evidence, diagnosis)
@@ -143,7 +157,7 @@ class _Round:
         """Roll out until gate and designer have made up their minds."""
         rolled = Rolled()
         while True:
-            gate = self.shop.objective.judge(evidence.baseline, rolled.graded)
+            gate = _judged(self.shop.objective.judge, evidence.baseline, rolled.graded)
             attempt = evolve(attempt, episodes=rolled.graded, judgement=gate, decision=gate.decision)
             attempt = self._reviewed(attempt, evidence, diagnosis)
             if attempt.decision is not Decision.MORE:
@@ -163,7 +177,7 @@ class _Round:
         """Judge an accepted candidate again on a stream of its own, which may still refuse it."""
         rolled = Rolled()
         while True:
-            gate = self.shop.objective.confirm(evidence.baseline, attempt.episodes, rolled.graded)
+            gate = _judged(self.shop.objective.confirm, evidence.baseline, attempt.episodes, rolled.graded)
             attempt = evolve(attempt, confirmation=rolled.graded, judgement=gate, decision=gate.decision)
             if rolled.graded:
                 attempt = self._reviewed(attempt, evidence, diagnosis)
@@ -183,7 +197,8 @@ class _Round:
         gate = cast("Judgement", attempt.judgement)
         if not attempt.episodes or gate.decision not in (Decision.ACCEPT, Decision.MORE):
             return attempt
-        word = self.shop.designer.review(self._now(evidence), diagnosis, self.attempts, attempt)
+        review = self.shop.designer.review
+        word = _asked(review, Decision, self._now(evidence), diagnosis, self.attempts, attempt)
         decision = strictest(gate.decision, word)
         if decision is Decision.MORE and min(gate.rollouts, self._left) <= 0:
             decision = Decision.REFINE
@@ -211,6 +226,8 @@ class _Round:
             self.shop.check((*self.base.layers, *candidate.layers))
         except EnvHarnessError as error:
             return str(error)
+        except PLUGIN_FAULTS as error:
+            return f"it can't be built: {type(error).__name__}: {error}"
         return ""
 
     def _demonstrated(self, baseline: Sequence[Episode]) -> Play[tuple[Episode, ...]]:
@@ -249,7 +266,7 @@ class _Round:
             trajectory=shop.trajectory,
             earlier=self.earlier,
             budget=self._left,
-            reserve=shop.objective.confirm(baseline, (), ()).rollouts,
+            reserve=_asked(shop.objective.confirm, Judgement, baseline, (), ()).rollouts,
             seed=derive("designer", shop.seed, self.task.id, self.base.key),
         )
 
@@ -274,6 +291,38 @@ class _Round:
         history = TaskHistory(self.task, baseline, self.attempts)
         stack = self.base.layers if layers is None else layers
         return TaskResult(status, stack, reason, self.spent, history)
+
+
+class _FaultError(Exception):
+    """A designer or an objective raised, or answered what it may not."""
+
+
+def _asked(call: Callable[..., Any], expected: type[T] | tuple[type, ...], *args: object) -> Any:
+    """Ask a designer or an objective; whatever goes wrong names it."""
+    name = f"{type(getattr(call, '__self__', None)).__name__}.{call.__name__}"
+    try:
+        answer = call(*args)
+    except PLUGIN_FAULTS as error:
+        raise _FaultError(f"{name} raised {type(error).__name__}: {error}") from error
+    if not isinstance(answer, expected):
+        kinds = expected if isinstance(expected, tuple) else (expected,)
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise _FaultError(f"{name} must return {wanted}, got {answer!r:.200}")
+    return answer
+
+
+def _judged(call: Callable[..., Any], *args: Sequence[Episode]) -> Judgement:
+    """Ask an objective about rollouts, the last of which are those that it judges."""
+    judgement: Judgement = _asked(call, Judgement, *args)
+    if judgement.decision is Decision.MORE and not 1 <= judgement.rollouts <= _MOST_AT_ONCE:
+        problem = f"asks for {judgement.rollouts} more rollouts; it may ask for 1 to {_MOST_AT_ONCE}"
+    elif judgement.decision is Decision.MORE and len(args[-1]) >= _MOST_AT_ONCE:
+        problem = f"hasn't decided after {len(args[-1])} rollouts"
+    elif judgement.decision is Decision.ACCEPT and call.__name__ == "judge" and not args[-1]:
+        problem = "accepts without a rollout"
+    else:
+        return judgement
+    raise _FaultError(f"{type(getattr(call, '__self__', None)).__name__}.{call.__name__} {problem}")
 
 
 def _problem(before: Rolled, after: Rolled, wanted: int) -> str:

@@ -10,7 +10,7 @@ from envharness_core.config import RunConfig
 from envharness_core.data import Capabilities, TaskSummary
 from envharness_core.env import Bridge
 from envharness_core.episode import Design
-from envharness_core.errors import ConfigError, unknown
+from envharness_core.errors import BridgeError, ConfigError, EnvHarnessError, foreign, unknown
 from envharness_core.kinds import BRIDGE, DESIGNER, POLICY
 from envharness_core.plugins import Plugins
 from envharness_core.stacks import build_stack
@@ -38,11 +38,12 @@ def look_at(config: RunConfig, plugins: Plugins) -> World:
     """
     bridge = plugins.create(BRIDGE, config.bridge, "bridge")
     try:
-        tasks = select_tasks(bridge, config)
-    except Exception:
+        with foreign(f"bridge {config.bridge.use}", BridgeError):
+            tasks = select_tasks(bridge, config)
+            return World(bridge.capabilities, tasks, bridge)
+    except EnvHarnessError:
         bridge.close()
         raise
-    return World(bridge.capabilities, tasks, bridge)
 
 
 def check_fit(config: RunConfig, plugins: Plugins, world: World) -> None:
@@ -55,11 +56,12 @@ def check_fit(config: RunConfig, plugins: Plugins, world: World) -> None:
     tools = world.bridge.tools()
     for spec in (config.policy, config.demonstrator, config.report.weaker, config.report.stronger):
         if spec is not None:
-            with closing(plugins.create(POLICY, spec, "policy")) as policy:
+            with foreign(f"policy {spec.use}"), closing(plugins.create(POLICY, spec, "policy")) as policy:
                 policy.check(tools)
-    plugins.create(DESIGNER, config.designer, "designer").check(
-        lambda layers: build_stack(plugins, config.bridge, layers).close()
-    )
+    with foreign(f"designer {config.designer.use}"):
+        plugins.create(DESIGNER, config.designer, "designer").check(
+            lambda layers: build_stack(plugins, config.bridge, layers).close()
+        )
 
 
 def select_tasks(bridge: Bridge, config: RunConfig) -> tuple[TaskSummary, ...]:

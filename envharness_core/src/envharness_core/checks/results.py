@@ -7,6 +7,7 @@ from typing import NoReturn, TypeAlias, TypeVar
 
 from attrs import frozen
 
+from envharness_core.errors import PLUGIN_FAULTS
 from envharness_core.jsondata import Json, JsonObject
 
 B = TypeVar("B")
@@ -41,7 +42,7 @@ def run_check(check: Check[B], bench: B) -> CheckResult:
         note = check(bench)
     except Broken as broken:
         return CheckResult(name, law, passed=False, detail=str(broken))
-    except Exception as error:  # noqa: BLE001 - code under test may raise anything
+    except PLUGIN_FAULTS as error:
         return CheckResult(name, law, passed=False, detail=f"raised {type(error).__name__}: {error}")
     return CheckResult(name, law, passed=True, detail=note or "")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from envharness_core.cli.options import component, json_option, print_json
+from envharness_core.cli.options import clean_stdout, component, json_option, plugin_option, print_json
 from envharness_core.contract import CheckResult, check_bridge, check_layer
-from envharness_core.errors import ConfigError, unknown
+from envharness_core.errors import ConfigError, foreign, unknown
 from envharness_core.kinds import BRIDGE, LAYER
 from envharness_core.plugins import Plugins, short_name
 from envharness_core.spec import ComponentSpec
@@ -15,23 +15,25 @@ from envharness_core.spec import ComponentSpec
 @click.command("check")
 @click.argument("name")
 @click.option("--text", "texts", multiple=True, help="For a bridge: what a text argument may be; repeatable.")
+@plugin_option
 @json_option
-def command(name: str, texts: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001
+def command(name: str, texts: tuple[str, ...], modules: dict[str, str], as_json: bool) -> None:  # noqa: FBT001
     """Check NAME, a bridge or a layer, against the contract: a name, or {use = "name", option = value}.
 
     Ends with exit code 1 where a check fails.
     """
-    plugins = Plugins()
+    plugins = Plugins(modules)
     spec = component(name, "component")
 
     def heard(result: CheckResult) -> None:
         if not as_json:
             click.echo(_line(result))
 
-    if _is(plugins, spec, "layer"):
-        results = check_layer(plugins, spec, heard=heard)
-    else:
-        results = check_bridge(plugins, spec, texts=texts, heard=heard)
+    with clean_stdout(as_json), foreign(spec.use):
+        if _is(plugins, spec, "layer"):
+            results = check_layer(plugins, spec, heard=heard)
+        else:
+            results = check_bridge(plugins, spec, texts=texts, heard=heard)
     failed = sum(not result.passed for result in results)
     if as_json:
         print_json(

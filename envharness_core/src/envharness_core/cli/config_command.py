@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from envharness_core.campaigns.world import check_fit, look_at
-from envharness_core.cli.options import config_argument, json_option, print_json, set_option
+from envharness_core.cli.options import config_argument, find_beside, json_option, print_json, set_option
 from envharness_core.config import read_config, resolve
 from envharness_core.jsondata import Json
 from envharness_core.plugins import Plugins
@@ -20,6 +20,7 @@ from envharness_core.plugins import Plugins
 def command(config_path: Path, overrides: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001
     """Check CONFIG and print it with all defaults and full names."""
     config = read_config(config_path, overrides)
+    find_beside(config_path.absolute().parent)
     plugins = Plugins(config.plugins)
     config = resolve(config, plugins)
     world = look_at(config, plugins)

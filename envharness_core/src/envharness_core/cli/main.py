@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib import import_module
 
@@ -47,6 +48,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; errors of the user's are one line and exit code 2."""
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = cli.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -54,7 +56,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; what had ended is kept: run the same command to go on", err=True)
+        click.echo("interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has gone, as in `... | head`
         sys.stderr.close()
@@ -63,9 +65,17 @@ def main() -> None:
         sys.exit(_failed(error))
 
 
+def _interrupt(number: int, frame: object) -> None:
+    """End as Ctrl-C does: workers are stopped and the store is closed."""
+    raise KeyboardInterrupt
+
+
 def _failed(error: Exception) -> int:
     from envharness_core.errors import ConfigError, EnvHarnessError, PluginError
 
+    if isinstance(error, OSError):  # a full disk, a place that can't be read
+        click.echo(f"envharness: {error}", err=True)
+        return 1
     if not isinstance(error, EnvHarnessError):
         raise error
     click.echo(f"envharness: {error}", err=True)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from envharness_core.jsondata import Json
+
+if TYPE_CHECKING:
+    from envharness_core.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,9 +27,60 @@ config_argument = click.argument("config_path", metavar="CONFIG", type=click.Pat
 folder_argument = click.argument("folder", metavar="RUN_DIR", type=click.Path(path_type=Path))
 
 
+def _modules(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    modules = dict(value.partition("=")[::2] for value in values)
+    if not all(modules) or not all(modules.values()):
+        raise click.BadParameter("expected NAME=MODULE")
+    if modules:
+        find_beside(Path.cwd())
+    return modules
+
+
+plugin_option = click.option(
+    "--plugin",
+    "modules",
+    multiple=True,
+    metavar="NAME=MODULE",
+    callback=_modules,
+    help="A plugin that isn't installed: an importable module, such as one in this folder; repeatable.",
+)
+
+
+def find_beside(folder: Path) -> None:
+    """Let modules be imported from a folder, here and in worker processes."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
 def print_json(value: Json) -> None:
     """Print one JSON value to stdout, and nothing else ever goes there beside it."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+@contextmanager
+def clean_stdout(wanted: bool) -> Iterator[None]:  # noqa: FBT001 - a flag of the command line's
+    """Send what plugins print to stderr while stdout is kept for JSON."""
+    with redirect_stdout(sys.stderr) if wanted else nullcontext():
+        yield
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Store]:
+    """Open a run folder for reading.
+
+    Raises:
+        CheckpointError: it is no run folder, or what is in it can't be made sense of.
+    """
+    from envharness_core.errors import CheckpointError
+    from envharness_core.store import Store
+
+    with Store.open(folder, read_only=True) as store:
+        try:
+            yield store
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise CheckpointError(
+                f"{folder}: the store is damaged: {type(error).__name__}: {error}"
+            ) from error
 
 
 def component(text: str, what: str) -> Any:

@@ -5,26 +5,26 @@ from __future__ import annotations
 import click
 from rich.table import Table
 
-from envharness_core.cli.options import json_option, print_json
+from envharness_core.cli.options import clean_stdout, json_option, plugin_option, print_json
 from envharness_core.cli.tables import console
 from envharness_core.plugins import Plugins, short_name
 
 
 @click.command("plugins")
+@plugin_option
 @json_option
-def command(as_json: bool) -> None:  # noqa: FBT001
+def command(modules: dict[str, str], as_json: bool) -> None:  # noqa: FBT001
     """List the installed plugins and their components."""
-    rows = Plugins().listing()
+    with clean_stdout(as_json):
+        rows = Plugins(modules).listing()
     if as_json:
         print_json([row.as_json() for row in rows])
         return
     out = console()
     for row in rows:
-        out.print(
-            f"[bold]{row.source.name}[/bold]  {row.source.distribution} {row.source.version}", highlight=False
-        )
+        out.print(f"{row.source.name}  {row.source.distribution} {row.source.version}", style="bold")
         if row.error:
-            out.print(f"  broken: {row.error}", style="red", markup=False, highlight=False)
+            out.print(f"  broken: {row.error}", style="red")
             continue
         table = Table(box=None, show_header=False, padding=(0, 2))
         for found in row.components:

@@ -10,11 +10,10 @@ import click
 from rich.table import Table
 
 from envharness_core.campaigns.summary import accepted_rates, rates_before, summarise
-from envharness_core.cli.options import folder_argument, json_option, print_json
+from envharness_core.cli.options import folder_argument, json_option, opened, print_json
 from envharness_core.cli.tables import console, histogram, print_summary
 from envharness_core.config import RunConfig, make_config
 from envharness_core.jsondata import Json, JsonObject
-from envharness_core.store import Store
 
 _PAPER_ROLLOUTS = 10
 
@@ -25,7 +24,7 @@ _PAPER_ROLLOUTS = 10
 @json_option
 def command(folder: Path, per_task: bool, as_json: bool) -> None:  # noqa: FBT001
     """Print what the run in RUN_DIR found so far."""
-    with Store.open(folder) as store:
+    with opened(folder) as store:
         config = make_config(cast("JsonObject", store.meta("config")))
         summary, results = summarise(store, config), store.results()
         before, after = rates_before(store), accepted_rates(store, results)
@@ -55,7 +54,7 @@ def _print_histograms(
     ):
         if rates or misses:
             out.print(f"\n{title} (n = {config.report.rollouts} rollouts each)")
-            out.print("\n".join(histogram(list(rates.values()), misses)), highlight=False)
+            out.print("\n".join(histogram(list(rates.values()), misses)))
     objective: Any = config.objective.config
     if not after or "low" not in objective:
         return
@@ -117,7 +116,8 @@ def _print_tasks(results: list[JsonObject]) -> None:
 def _attempt(attempt: Any) -> str:
     layers = " + ".join(_layer(layer) for layer in attempt["layers"]) or "unchanged"
     counted = attempt["validation"]
-    return f"{layers}: {counted['successes']} of {counted['graded']}, {attempt['decision']}"
+    why = f" ({attempt['rejected']})" if attempt["rejected"] else ""
+    return f"{layers}: {counted['successes']} of {counted['graded']}, {attempt['decision']}{why}"
 
 
 def _layer(layer: Any) -> str:

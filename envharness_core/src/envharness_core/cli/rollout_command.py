@@ -7,9 +7,10 @@ from collections import Counter
 import click
 
 from envharness_core.api import Rollout, rollout
-from envharness_core.cli.options import component, json_option, print_json
+from envharness_core.cli.options import clean_stdout, component, json_option, plugin_option, print_json
 from envharness_core.episode import Limits, graded, wins
 from envharness_core.jsondata import JsonObject
+from envharness_core.plugins import Plugins
 from envharness_core.posterior import wilson_interval
 
 
@@ -19,9 +20,10 @@ from envharness_core.posterior import wilson_interval
 @click.option("--policy", required=True, help='A name, or {use = "name", option = value}.')
 @click.option("--layer", "layers", multiple=True, help="A layer, likewise; repeatable, innermost first.")
 @click.option("-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="How often.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), default=0, show_default=True)
 @click.option("--steps", type=click.IntRange(min=1), default=50, show_default=True, help="Step limit.")
 @click.option("--executor", default="inline", show_default=True)
+@plugin_option
 @click.option("--show", is_flag=True, help="Print what happened, step by step.")
 @json_option
 def command(
@@ -33,20 +35,23 @@ def command(
     seed: int,
     steps: int,
     executor: str,
+    modules: dict[str, str],
     show: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
 ) -> None:
     """Play TASK of BRIDGE: names, or {use = "name", option = value}."""
-    played = rollout(
-        component(bridge, "bridge"),
-        task,
-        component(policy, "policy"),
-        [component(layer, f"layers[{index}]") for index, layer in enumerate(layers)],
-        count=count,
-        seed=seed,
-        limits=Limits(steps=steps),
-        executor=component(executor, "executor"),
-    )
+    with clean_stdout(as_json):
+        played = rollout(
+            component(bridge, "bridge"),
+            task,
+            component(policy, "policy"),
+            [component(layer, f"layers[{index}]") for index, layer in enumerate(layers)],
+            count=count,
+            seed=seed,
+            limits=Limits(steps=steps),
+            executor=component(executor, "executor"),
+            plugins=Plugins(modules),
+        )
     if as_json:
         print_json(_report(played))
         return

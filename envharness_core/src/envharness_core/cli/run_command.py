@@ -9,8 +9,10 @@ import click
 
 from envharness_core.campaigns.run import run_campaign
 from envharness_core.cli.options import (
+    clean_stdout,
     config_argument,
     configure_logging,
+    find_beside,
     json_option,
     print_json,
     set_option,
@@ -38,8 +40,13 @@ def command(config_path: Path, folder: Path, overrides: tuple[str, ...], as_json
     """
     configure_logging()
     config = read_config(config_path, overrides)
-    with RunProgress() as progress:
-        summary = run_campaign(config, folder, listener=progress.update)
+    find_beside(config_path.absolute().parent)
+    try:
+        with clean_stdout(as_json), RunProgress() as progress:
+            summary = run_campaign(config, folder, listener=progress.update)
+    except KeyboardInterrupt:
+        click.echo("interrupted; what had ended is kept: run the same command to go on", err=True)
+        raise click.exceptions.Exit(130) from None
     if as_json:
         print_json(summary)
     else:
@@ -53,6 +60,8 @@ def command(config_path: Path, folder: Path, overrides: tuple[str, ...], as_json
 def _fruitless(summary: Any) -> str:
     if not summary["episodes"]["graded"]:
         return "no episode was graded"
+    if summary["faults"] and summary["faults"] == summary["tasks"]:
+        return "every task was lost to a broken designer or objective"
     candidates = summary["candidates"]
     if candidates["proposed"] and not candidates["evaluated"]:
         return f"0 candidates evaluated, {candidates['proposed']} proposed"

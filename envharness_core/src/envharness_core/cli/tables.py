@@ -16,21 +16,26 @@ _WIDTH = 40
 
 def console() -> Console:
     """Return a console for stdout; wide enough for a table where there is no terminal."""
-    plain = Console()
-    return plain if plain.is_terminal else Console(width=120)
+    plain = Console(markup=False, emoji=False, highlight=False)
+    return plain if plain.is_terminal else Console(markup=False, emoji=False, highlight=False, width=120)
 
 
 def print_summary(summary: JsonObject, folder: Path) -> None:
     """Print a run's summary."""
     data: Any = summary
     table = Table(title=f"run {folder}", show_header=False, title_justify="left")
-    table.add_row("tasks", f"{data['tasks']}: {data['accepted']} accepted, {data['abandoned']} abandoned")
+    kept = f" ({data['kept']} of them unchanged)" if data["kept"] else ""
+    table.add_row(
+        "tasks", f"{data['tasks']}: {data['accepted']} accepted{kept}, {data['abandoned']} abandoned"
+    )
     excluded = ", ".join(f"{count} {name}" for name, count in data["episodes"]["excluded"].items())
     table.add_row("episodes", f"{data['episodes']['graded']} graded, excluded: {excluded or 'none'}")
     table.add_row("rollouts", ", ".join(f"{name} {count}" for name, count in data["rollouts"].items()))
     for name, words in (("success_rate", "mean success rate"), ("in_band", "tasks in band, of all tasks")):
         pair = data[name]
         table.add_row(words, f"{_share(pair['before'])} before, {_share(pair['after'])} after")
+    if data["faults"]:
+        table.add_row("tasks lost to a broken designer or objective", str(data["faults"]))
     spent = data["design_rollouts_per_task"]
     if spent["mean"] is not None:
         table.add_row("design rollouts a task", f"{spent['mean']:.1f} on average, {spent['max']} at most")
@@ -53,7 +58,7 @@ def print_summary(summary: JsonObject, folder: Path) -> None:
 
 
 def histogram(rates: list[float], misses: int = 0) -> list[str]:
-    """Draw success rates as lines of a text histogram, ten bins from 0 to 1.
+    """Draw success rates as lines of a text histogram, ten bins from 0 to 1, each without its upper end but the last.
 
     Args:
         rates: one a task, in [0, 1].

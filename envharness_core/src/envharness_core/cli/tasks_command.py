@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 from rich.table import Table
 
-from envharness_core.cli.options import component, json_option, print_json
+from envharness_core.cli.options import clean_stdout, component, json_option, plugin_option, print_json
 from envharness_core.cli.tables import console
 from envharness_core.data import TaskSummary
-from envharness_core.errors import ConfigError
+from envharness_core.errors import BridgeError, ConfigError, foreign
 from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import BRIDGE
 from envharness_core.plugins import Plugins
@@ -18,10 +18,22 @@ from envharness_core.plugins import Plugins
 @click.argument("bridge")
 @click.option("--split", default=None, help="One split instead of all.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="The first so many of each split.")
+@plugin_option
 @json_option
-def command(bridge: str, split: str | None, limit: int | None, as_json: bool) -> None:  # noqa: FBT001
+def command(
+    bridge: str,
+    split: str | None,
+    limit: int | None,
+    modules: dict[str, str],
+    as_json: bool,  # noqa: FBT001
+) -> None:
     """List the tasks of BRIDGE: a name, or {use = "name", option = value}."""
-    with Plugins().create(BRIDGE, component(bridge, "bridge"), "bridge") as made:
+    spec = component(bridge, "bridge")
+    with (
+        clean_stdout(as_json),
+        foreign(f"bridge {spec.use}", BridgeError),
+        Plugins(modules).create(BRIDGE, spec, "bridge") as made,
+    ):
         try:
             tasks = [
                 task for name in ([split] if split else made.splits) for task in made.list_tasks(name, limit)

@@ -7,11 +7,10 @@ from typing import cast
 
 import click
 
-from envharness_core.cli.options import folder_argument, json_option, print_json
+from envharness_core.cli.options import clean_stdout, folder_argument, json_option, opened, print_json
 from envharness_core.config import make_config
 from envharness_core.jsondata import JsonObject
 from envharness_core.plugins import Plugins
-from envharness_core.store import Store
 from envharness_core.verify import verify_run
 
 
@@ -23,7 +22,7 @@ def command(folder: Path, as_json: bool) -> None:  # noqa: FBT001
 
     Ends with exit code 1 where one disagrees.
     """
-    with Store.open(folder) as store:
+    with opened(folder) as store, clean_stdout(as_json):
         config = make_config(cast("JsonObject", store.meta("config")))
         found = verify_run(store, Plugins(config.plugins))
     if as_json:

@@ -19,10 +19,10 @@ def serve(channel: Connection) -> None:
         while True:
             try:
                 spec = channel.recv()
-            except EOFError:
+                record = player.play(spec)
+                channel.send(Record(record.episode, compressed(record.blob)))
+            except (EOFError, ConnectionError):  # the parent has gone, or doesn't want the answer any more
                 return
-            record = player.play(spec)
-            channel.send(Record(record.episode, compressed(record.blob)))
 
 
 def main() -> None:

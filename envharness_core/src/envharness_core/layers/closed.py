@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from attrs import Factory, field, frozen, validators
 
 from envharness_core.data import Action, Blocked, EnvState
@@ -35,9 +37,13 @@ class Closed(Rules[ClosedConfig]):
 
     def __init__(self, inner: Env, config: ClosedConfig) -> None:
         super().__init__(inner, config)
-        names = [tool.name for tool in inner.tools()]
-        if config.tool not in names:
-            raise unknown("tool", config.tool, names, where="closed.tool")
+        tools = {tool.name: tool for tool in inner.tools()}
+        if config.tool not in tools:
+            raise unknown("tool", config.tool, tools, where="closed.tool")
+        known = cast("JsonObject", tools[config.tool].schema.get("properties", {}))
+        for name in config.where:
+            if name not in known:
+                raise unknown("argument", name, known, where=f"closed.where of {config.tool}")
 
     def filter_action(self, action: Action, env_state: EnvState) -> Action | Blocked:
         config = self.config

@@ -17,12 +17,15 @@ from envharness_core.data import (
     StepResponse,
 )
 from envharness_core.env import Env
-from envharness_core.errors import ConfigError, DataError, RulesError
+from envharness_core.errors import PLUGIN_FAULTS, ConfigError, DataError, LayerError, RulesError, nearest
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.layer import Layer
 from envharness_core.recorder import checked_observation, checked_response
 
 T = TypeVar("T")
+
+HOOKS = ("filter_action", "modify_transition", "filter_observation")
+"""The hooks that a Rules layer may define."""
 
 
 class Rules(Layer[ConfigT]):
@@ -39,6 +42,15 @@ class Rules(Layer[ConfigT]):
                 text = action.kwargs.get("text", "")
                 return Blocked("Please don't shout.") if text.isupper() else action
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in vars(cls):
+            if name.startswith(("filter_", "modify_")) and name not in HOOKS:
+                raise LayerError(
+                    f"{cls.__module__}.{cls.__qualname__}: there is no hook {name!r}{nearest(name, HOOKS)}; "
+                    f"hooks: {', '.join(HOOKS)}"
+                )
 
     def __init__(self, inner: Env, config: ConfigT) -> None:
         super().__init__(inner, config)
@@ -158,7 +170,7 @@ class Rules(Layer[ConfigT]):
     def _call(self, hook: str, function: Callable[..., T], *args: Any) -> T:
         try:
             return function(*args)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             raise RulesError(hook, "raised", f"{type(error).__name__}: {error}") from error
 
 

@@ -47,6 +47,8 @@ class SuccessBandConfig:
     def __attrs_post_init__(self) -> None:
         if self.low >= self.high:
             raise ValueError(f"low must be below high: {self.low} >= {self.high}")
+        if self.reject >= self.accept:
+            raise ValueError(f"reject must be below accept: {self.reject} >= {self.accept}")
         if self.min_rollouts > self.max_rollouts:
             raise ValueError("min_rollouts must not be above max_rollouts")
 

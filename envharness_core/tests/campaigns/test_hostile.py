@@ -1,0 +1,269 @@
+"""Plugins that cheat, leave or break: none manufactures a success, none ends the program, each is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envharness_core import ComponentSpec, Plugins, campaign, rollout
+from envharness_core.contract import check_layer
+from envharness_core.jsondata import JsonObject
+from envharness_core.store import FILE, Store
+from envharness_core.verify import verify_run
+
+PLUGIN = '''
+import sys
+
+from attrs import frozen
+
+from envharness_core import (
+    Action, Bridge, Candidate, Capabilities, Component, ComponentSpec, Decision, Designer, Diagnosis, Judgement, Layer,
+    Objective, Policy, Reply, TaskSummary, hookimpl,
+)
+
+
+class OtherTask(Layer):
+    """Plays an easy task instead."""
+    def reset(self, seed, options):
+        return super().reset(seed, {**options, "task": "1-2-3-4"})
+
+
+class Again(Layer):
+    """Starts over within an episode."""
+    def step(self, action):
+        self.inner.reset(self.seed, self.options)
+        return self.inner.step(action)
+
+    def reset(self, seed, options):
+        self.seed, self.options = seed, options
+        return super().reset(seed, options)
+
+
+class Leaves(Layer):
+    def step(self, action):
+        sys.exit(0)
+
+
+class Quits(Policy):
+    def start(self, instruction, tools, seed, skills=()):
+        pass
+
+    def act(self, observation):
+        raise SystemExit(0)
+
+
+@frozen
+class Where:
+    breaks: str = "propose"
+    how: str = "raise"
+
+
+class Broken(Designer):
+    def _at(self, place, answer):
+        if self.config.breaks != place:
+            return answer
+        if self.config.how == "raise":
+            raise ZeroDivisionError("the designer broke")
+        return "nonsense"
+
+    def diagnose(self, evidence):
+        return self._at("diagnose", Diagnosis("none", "none", "harden"))
+
+    def propose(self, evidence, diagnosis, history):
+        return self._at("propose", Candidate((ComponentSpec("faults"),)))
+
+    def review(self, evidence, diagnosis, history, attempt):
+        return self._at("review", Decision.MORE)
+
+
+class Odd(Objective):
+    summary = "odd"
+
+    def judge(self, baseline, attempt):
+        match self.config.how:
+            case "raise":
+                raise ZeroDivisionError("the objective broke")
+            case "at once":
+                return Judgement(Decision.ACCEPT, "leave", 1.0, "why not")
+            case "nothing":
+                return Judgement(Decision.MORE, "leave", 0.0, "more", rollouts=0)
+            case "much":
+                return Judgement(Decision.MORE, "leave", 0.0, "more", rollouts=10**9)
+            case _:
+                return "nonsense"
+
+
+@hookimpl
+def envharness_layers():
+    yield Component("other_task", OtherTask)
+    yield Component("again", Again)
+    yield Component("leaves", Leaves, summary="[/red] not markup [bold]")
+
+
+@hookimpl
+def envharness_policies():
+    yield Component("quits", Quits)
+
+
+@hookimpl
+def envharness_designers():
+    yield Component("broken", Broken, Where)
+
+
+@hookimpl
+def envharness_objectives():
+    yield Component("odd", Odd, Where)
+'''
+
+
+@pytest.fixture
+def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plugins:
+    (tmp_path / "hostile_plugin_of_a_test.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    return Plugins({"hostile": "hostile_plugin_of_a_test"})
+
+
+def run(tmp_path: Path, plugins: Plugins, **changes: Any) -> tuple[JsonObject, list[Any]]:
+    config: Any = {
+        "bridge": "toy24",
+        "policy": "solver",
+        "tasks": {"limit": 1},
+        "designer": {"use": "scripted", "candidates": [[{"use": "faults"}]]},
+        "executor": "inline",
+        **changes,
+    }
+    summary = campaign(config, tmp_path / "run", plugins=plugins)
+    with Store.open(tmp_path / "run") as store:
+        return summary, list(store.results())
+
+
+@pytest.mark.parametrize(
+    ("layer", "says"),
+    [
+        ("hostile/other_task", "a layer may change how a task is played, not which"),
+        ("hostile/again", "a layer reset Toy24 within an episode; only the runner begins one"),
+        ("hostile/leaves", "SystemExit: 0"),
+    ],
+)
+def test_a_layer_that_cheats_or_leaves_is_a_rules_error_and_found_by_the_checks(
+    plugins: Plugins, layer: str, says: str
+) -> None:
+    (played,) = rollout("toy24", "3-3-8-8", "solver", [layer], plugins=plugins)
+    assert (played.episode.outcome, played.episode.verdict) == ("rules_error", None)
+    assert says in played.episode.error
+    assert not all(result.passed for result in check_layer(plugins, ComponentSpec(layer)))
+
+
+def test_a_policy_that_leaves_is_a_policy_error(plugins: Plugins) -> None:
+    (played,) = rollout("toy24", "3-3-8-8", "hostile/quits", plugins=plugins)
+    assert (played.episode.outcome, played.episode.error.split(" [")[0]) == ("policy_error", "SystemExit: 0")
+
+
+@pytest.mark.parametrize("place", ["diagnose", "propose", "review"])
+@pytest.mark.parametrize(("how", "says"), [("raise", "ZeroDivisionError"), ("answer", "got 'nonsense'")])
+def test_a_designer_that_breaks_costs_its_task_and_is_named(
+    tmp_path: Path, plugins: Plugins, place: str, how: str, says: str
+) -> None:
+    designer = {"use": "hostile/broken", "breaks": place, "how": how}
+    summary, results = run(tmp_path, plugins, designer=designer)
+    assert (summary["faults"], results[0]["status"]) == (1, "abandoned")
+    assert results[0]["reason"].startswith(f"Broken.{place} ")
+    assert says in results[0]["reason"]
+    assert results[0]["baseline"]["graded"] == 5
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("raise", "Odd.confirm raised ZeroDivisionError"),
+        ("at once", "Odd.judge accepts without a rollout"),
+        ("nothing", "Odd.judge asks for 0 more rollouts"),
+        ("much", "Odd.judge asks for 1000000000 more rollouts"),
+        ("answer", "Odd.confirm must return Judgement, got 'nonsense'"),
+    ],
+)
+def test_an_objective_that_breaks_costs_its_task_and_is_named(
+    tmp_path: Path, plugins: Plugins, how: str, says: str
+) -> None:
+    summary, results = run(tmp_path, plugins, objective={"use": "hostile/odd", "how": how})
+    assert (summary["faults"], results[0]["status"]) == (1, "abandoned")
+    assert says in results[0]["reason"]
+
+
+def swap_trajectories(connection: Any) -> None:
+    connection.execute(
+        "UPDATE episodes SET trajectory = (SELECT trajectory FROM episodes WHERE task != a.task LIMIT 1), "
+        "steps = (SELECT steps FROM episodes WHERE task != a.task LIMIT 1) FROM episodes AS a "
+        "WHERE episodes.key = a.key AND a.stream = 'baseline' AND a.idx = 0"
+    )
+
+
+def test_verify_ties_a_trajectory_to_its_own_row(tmp_path: Path, plugins: Plugins) -> None:
+    run(tmp_path, plugins, tasks={"limit": 2})
+    with Store.open(tmp_path / "run") as store:
+        swap_trajectories(store._connection)
+        found = verify_run(store, plugins)
+    assert found.disagreed == 2
+    assert all("its events are of task" in item.detail for item in found.disagreements)
+
+
+def test_verify_misses_a_verdict_that_was_taken_away(tmp_path: Path, plugins: Plugins) -> None:
+    run(tmp_path, plugins)
+    with Store.open(tmp_path / "run") as store:
+        store._connection.execute("UPDATE episodes SET success = NULL WHERE stream = 'baseline' AND idx = 0")
+        found = verify_run(store, plugins)
+    assert [item.detail for item in found.disagreements] == ["it ended as completed and has no verdict"]
+
+
+def envharness(*args: Any, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "envharness_core.cli.main", *map(str, args)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **env}
+    )
+
+
+def test_the_command_line_survives_what_plugins_say_and_do(tmp_path: Path, plugins: Plugins) -> None:
+    module = "hostile=hostile_plugin_of_a_test"
+    where = {"PYTHONPATH": str(tmp_path)}
+    listed = envharness("plugins", "--plugin", module, **where)
+    assert "[/red] not markup [bold]" in listed.stdout
+    (tmp_path / "leaving_plugin_of_a_test.py").write_text("raise SystemExit(3)")
+    left = envharness("plugins", "--json", "--plugin", "gone=leaving_plugin_of_a_test", **where)
+    assert left.returncode == 0
+    rows = {row["name"]: row for row in json.loads(left.stdout)}
+    assert "can't be imported: SystemExit: 3" in rows["gone"]["error"]
+    checked = envharness("check", "hostile/leaves", "--plugin", module, **where)
+    assert checked.returncode == 1
+    assert "SystemExit: 0" in checked.stdout
+
+
+def test_a_run_folder_is_read_where_nothing_may_be_written(tmp_path: Path, plugins: Plugins) -> None:
+    run(tmp_path, plugins)
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / "run", copy)
+    before = sorted((path.name, path.read_bytes()) for path in copy.iterdir())
+    (copy / FILE).chmod(0o444)
+    copy.chmod(0o555)
+    try:
+        assert envharness("report", copy).returncode == 0
+        assert envharness("verify", copy).returncode == 0
+    finally:
+        copy.chmod(0o755)
+    assert sorted((path.name, path.read_bytes()) for path in copy.iterdir()) == before
+
+
+def test_a_damaged_store_is_one_line(tmp_path: Path, plugins: Plugins) -> None:
+    run(tmp_path, plugins)
+    with Store.open(tmp_path / "run") as store:
+        store._connection.execute("UPDATE tasks SET result = '{}'")
+    done = envharness("report", tmp_path / "run")
+    assert done.returncode == 2
+    assert "the store is damaged" in done.stderr
+    assert done.stderr.count("\n") == 1
