@@ -298,7 +298,10 @@ class Plugins:
             if self._manager.is_registered(module):
                 self._manager.unregister(module)
             raise PluginError(f"{source}: {_hook_problem(module, error)}") from error
-        return {kind.hook: tuple(self._registered(source, module, kind)) for kind in KINDS}
+        found = {kind.hook: tuple(self._registered(source, module, kind)) for kind in KINDS}
+        if not any(found.values()):
+            raise PluginError(f"{source} registers nothing: a plugin's hooks have @hookimpl in front of them")
+        return found
 
     def _registered(self, source: Source, module: ModuleType, kind: Kind[Any]) -> Iterator[Found[Any]]:
         seen = set()

@@ -103,7 +103,10 @@ class Store:
     @staticmethod
     def exists(folder: Path) -> bool:
         """Say whether a folder holds a run."""
-        return (folder / FILE).is_file()
+        try:
+            return (folder / FILE).is_file()
+        except OSError:  # such as a name that is too long: making it will say so
+            return False
 
     def close(self) -> None:
         """Close the file; idempotent."""

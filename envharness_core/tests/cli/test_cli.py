@@ -153,6 +153,24 @@ def test_a_resolved_config_is_a_config(config: Path, tmp_path: Path) -> None:
             'designer.candidates=[[{use = "closed", tool = "und"}]]',
             "unknown tool 'und' (did you mean 'undo'?)",
         ),
+        ("tasks={ids=[]}", "tasks: ids is empty; leave it out to take the whole split"),
+        ('tasks={ids=["1-2-3-4"], limit=1}', "tasks: give either ids or limit"),
+        ("campaign.budget=1", "campaign: budget must be at least rollouts: 1 < 5"),
+        ("campaign.rollouts=1000000000", "'rollouts' must be <= 1000000"),
+        ("seed=-1", "'seed' must be >= 0"),
+        ('plugins=["a"]', "plugins: expected a table of texts, got ['a']"),
+        ('plugins={mine="no_such_module"}', "plugin 'mine' (module no_such_module) can't be imported"),
+        ('plugins={mine="json"}', "plugin 'mine' (module json) registers nothing"),
+        (
+            'designer.candidates=[[{use = "link", next = {bridge = "toy24", task = "9-9-9-9"}}]]',
+            "layers[0].next.task: unknown task '9-9-9-9'",
+        ),
+        (
+            'designer.candidates=[[{use = "closed", tool = "combine", where = {opp = "+"}}]]',
+            "closed.where of combine: unknown argument 'opp' (did you mean 'op'?)",
+        ),
+        ('designer.candidates=[[{use = "budget"}]]', "layers[0] (core/budget).steps: missing"),
+        ("objective.accept=0.1", "reject must be below accept"),
         ("version=2", "version: 2 is newer than 1"),
         ("policy.use.deep=1", "--set policy.use.deep=1: use is a name"),
         ("policy", "--set policy: expected a.b=value"),
@@ -212,6 +230,31 @@ def test_a_folder_that_is_no_run_is_left_alone(config: Path, tmp_path: Path) -> 
     assert done.returncode == 2
     assert "not a run folder, and not empty" in done.stderr
     assert [path.name for path in folder.iterdir()] == ["chapter.txt"]
+
+
+def test_a_place_that_cannot_be_written_is_one_line(config: Path, tmp_path: Path) -> None:
+    for folder in ("/proc/nowhere/run", tmp_path / ("x" * 300)):
+        done = envharness("run", config, "--run-dir", folder)
+        assert done.returncode == 2
+        assert "can't be written" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_module_beside_the_config_is_a_plugin(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "beside_the_config.py").write_text(
+        "from envharness_core import Component, Layer, hookimpl\n"
+        "class Plain(Layer):\n"
+        "    'Changes nothing.'\n"
+        "@hookimpl\n"
+        "def envharness_layers():\n"
+        "    yield Component('plain', Plain)\n"
+    )
+    found = answer(
+        "run", config, "--run-dir", tmp_path / "run", "--json",
+        "--set", 'plugins={mine="beside_the_config"}', "--set", 'designer.candidates=[[{use="mine/plain"}]]',
+        "--set", 'executor={use="local", workers=1}',
+    )  # fmt: skip
+    assert found["candidates"]["evaluated"] == found["candidates"]["proposed"] > 0
 
 
 def test_a_run_that_could_grade_nothing_fails(config: Path, tmp_path: Path) -> None:
