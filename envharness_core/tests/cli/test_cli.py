@@ -163,7 +163,7 @@ def test_a_resolved_config_is_a_config(config: Path, tmp_path: Path) -> None:
         ('plugins={mine="json"}', "plugin 'mine' (module json) registers nothing"),
         (
             'designer.candidates=[[{use = "link", next = {bridge = "toy24", task = "9-9-9-9"}}]]',
-            "layers[0].next.task: unknown task '9-9-9-9'",
+            "layers[0].next.task: toy24: unknown task '9-9-9-9'",
         ),
         (
             'designer.candidates=[[{use = "closed", tool = "combine", where = {opp = "+"}}]]',
