@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from envharness_core import ComponentSpec, Plugins, campaign, rollout
 from envharness_core.contract import check_layer
+from envharness_core.errors import PluginError
 from envharness_core.jsondata import JsonObject
 from envharness_core.store import FILE, Store
 from envharness_core.verify import verify_run
@@ -24,9 +26,10 @@ import sys
 from attrs import frozen
 
 from envharness_core import (
-    Action, Bridge, Candidate, Capabilities, Component, ComponentSpec, Decision, Designer, Diagnosis, Judgement, Layer,
-    Objective, Policy, Reply, TaskSummary, hookimpl,
+    Action, Candidate, Component, ComponentSpec, Decision, Designer, Diagnosis, Executor, Judgement, Layer, Objective,
+    Policy, Reply, hookimpl,
 )
+from envharness_core.player import Player
 
 
 class OtherTask(Layer):
@@ -98,6 +101,27 @@ class Odd(Objective):
                 return Judgement(Decision.MORE, "leave", 0.0, "more", rollouts=10**9)
             case _:
                 return "nonsense"
+
+
+class Loses(Executor):
+    def run(self, jobs, plugins):
+        with Player(plugins) as player:
+            for number, job in enumerate(jobs):
+                match self.config.how:
+                    case "lose" if number == 3:
+                        return
+                    case "raise" if number == 3:
+                        raise OSError("the cluster is gone")
+                    case "garbage" if number == 3:
+                        yield "garbage"
+                    case "twice":
+                        yield player.play(job)
+                yield player.play(job)
+
+
+@hookimpl
+def envharness_executors():
+    yield Component("loses", Loses, Where)
 
 
 @hookimpl
@@ -195,6 +219,26 @@ def test_an_objective_that_breaks_costs_its_task_and_is_named(
     summary, results = run(tmp_path, plugins, objective={"use": "hostile/odd", "how": how})
     assert (summary["faults"], results[0]["status"]) == (1, "abandoned")
     assert says in results[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("lose", "executor Loses ended with 2 episodes not played; run again to go on"),
+        ("raise", "executor Loses raised OSError: the cluster is gone"),
+        ("garbage", "executor Loses yielded what it wasn't given to play: 'garbage'"),
+        ("twice", "executor Loses yielded what it wasn't given to play: Record"),
+    ],
+)
+def test_an_executor_that_breaks_leaves_a_run_that_goes_on(
+    tmp_path: Path, plugins: Plugins, how: str, says: str
+) -> None:
+    with pytest.raises(PluginError, match=re.escape(says)):
+        run(tmp_path, plugins, executor={"use": "hostile/loses", "how": how})
+    with Store.open(tmp_path / "run") as store:
+        assert store.meta("summary") is None
+    summary, _ = run(tmp_path, plugins)
+    assert summary["tasks"] == 1
 
 
 def swap_trajectories(connection: Any) -> None:

@@ -31,6 +31,8 @@ from envharness_core.store import Store, locked
 
 _log = structlog.get_logger()
 
+_NOTE_SECONDS = 2.0
+
 Listener = Callable[["Progress"], None]
 
 
@@ -136,7 +138,8 @@ class _Run:
         self._world = world
         self._store = store
         self._listener = listener
-        self._began = time.monotonic()
+        self._began = self._noted = time.monotonic()
+        self._earlier = cast("float", store.meta("seconds") or 0.0)
         self._results: dict[str, TaskResult] = {}
         self._waiting = list(world.tasks)
         self._open = 0
@@ -151,18 +154,21 @@ class _Run:
 
     def play(self) -> JsonObject:
         """Play everything that is missing, and return the summary."""
-        earlier = cast("float", self._store.meta("seconds") or 0.0)
         executor = self._plugins.create(EXECUTOR, self._config.executor, "executor")
         try:
             self._next_wave()
             self._scheduler.run(executor, self._plugins)
         finally:
             executor.close()
-            seconds = earlier + time.monotonic() - self._began
-            self._store.set_meta("seconds", round(seconds, 1))
+            self._note_time()
         summary = summarise(self._store, self._config)
         self._store.set_meta("summary", summary)
         return summary
+
+    def _note_time(self) -> None:
+        """Add this session's time to the run's, now and then, so that a killed session's isn't lost."""
+        self._noted = time.monotonic()
+        self._store.set_meta("seconds", round(self._earlier + self._noted - self._began, 1))
 
     def _workshop(self) -> Workshop:
         config, bridge = self._config, self._world.bridge
@@ -226,6 +232,8 @@ class _Run:
                 outcome=str(episode.outcome),
                 error=episode.error,
             )
+        if time.monotonic() - self._noted > _NOTE_SECONDS:
+            self._note_time()
         self._design_episodes += not episode.stream.startswith("report")
         done = len(self._results)
         self._listener(

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from envharness_core.campaigns.batch import Batch, Play
-from envharness_core.episode import Episode, EpisodeSpec
+from envharness_core.episode import Episode, EpisodeSpec, Record
+from envharness_core.errors import PluginError, foreign
 from envharness_core.executor import Executor
 from envharness_core.plugins import Plugins
 from envharness_core.seeds import Seeds, derive
@@ -69,15 +70,26 @@ class Scheduler:
         self._advance()
 
     def run(self, executor: Executor, plugins: Plugins) -> None:
-        """Play until every procedure has returned."""
-        for record in executor.run(self._jobs(), plugins):
-            spec, running = self._playing.pop(record.episode.key)
+        """Play until every procedure has returned.
+
+        Raises:
+            PluginError: the executor raised, answered what nobody asked, or lost episodes.
+        """
+        name = type(executor).__name__
+        for record in _played(executor, self._jobs(), plugins):
+            known = self._playing.pop(record.episode.key, None) if isinstance(record, Record) else None
+            if known is None:
+                raise PluginError(f"executor {name} yielded what it wasn't given to play: {record!r:.200}")
+            spec, running = known
             self._store.put(spec, record)
             self._heard(record.episode)
             running.episodes[record.episode.key] = record.episode
             if len(running.episodes) == len(running.keys):
                 self._ready.append(running)
                 self._advance()
+        lost = len(self._playing) + len(self._urgent) + len(self._later)
+        if lost:
+            raise PluginError(f"executor {name} ended with {lost} episodes not played; run again to go on")
 
     def _jobs(self) -> Iterator[EpisodeSpec | None]:
         while self._urgent or self._later or self._playing:
@@ -131,3 +143,15 @@ class Scheduler:
                 seeds = Seeds(seeds.env, group, seeds.policy)
             specs.append(EpisodeSpec(batch.design, batch.stream, index, seeds))
         return specs
+
+
+def _played(executor: Executor, jobs: Iterator[EpisodeSpec | None], plugins: Plugins) -> Iterator[Record]:
+    """Run an executor; what its code raises names it."""
+    with foreign(f"executor {type(executor).__name__}"):
+        records = iter(executor.run(jobs, plugins))
+    while True:
+        with foreign(f"executor {type(executor).__name__}"):
+            record = next(records, None)
+        if record is None:
+            return
+        yield record
