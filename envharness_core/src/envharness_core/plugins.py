@@ -183,6 +183,13 @@ class Plugins:
         """Return the names of all plugins, sorted, loading none."""
         return sorted(self._sources)
 
+    def origins(self) -> JsonObject:
+        """Return each plugin's distribution and version, or the module that it is, loading none."""
+        return {
+            name: " and ".join(f"{source.distribution} {source.version}".strip() for source in sources)
+            for name, sources in sorted(self._sources.items())
+        }
+
     def source(self, name: str) -> Source:
         """Return where a plugin comes from, loading nothing.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import envharness_core
 from envharness_core import campaign
 from envharness_core.campaigns.run import Progress
 from envharness_core.errors import ConfigError
@@ -256,3 +257,11 @@ def test_progress_foresees_the_report(tmp_path: Path) -> None:
     assert heard[-1].designed == heard[-1].tasks == 4
     designed = [item for item in heard if item.designed == 4]
     assert {item.expected for item in designed} == {total}
+
+
+def test_the_versions_of_all_plugins_are_recorded(tmp_path: Path) -> None:
+    campaign(config(plugins={"kit": "envharness_core.testing.plugin"}), tmp_path / "run")
+    with Store.open(tmp_path / "run") as store:
+        versions: Any = store.meta("versions")
+    assert versions["core"] == f"envharness-core {envharness_core.__version__}"
+    assert versions["kit"] == "module envharness_core.testing.plugin"

@@ -93,7 +93,7 @@ def _store(config: RunConfig, folder: Path, plugins: Plugins) -> Store:
         meta: JsonObject = {
             "config": config.as_json(),
             "identity": config.identity(),
-            "versions": _versions(config, plugins),
+            "versions": _versions(plugins),
             "seconds": 0.0,
         }
         return Store.create(folder, meta)
@@ -120,11 +120,9 @@ def _changes(old: Json, new: Json, path: str) -> Sequence[str]:
     return [] if old == new else [f"{path}: {old!r} (now {new!r})"]
 
 
-def _versions(config: RunConfig, plugins: Plugins) -> JsonObject:
-    named = [config.bridge, config.policy, config.objective, config.designer, config.executor]
-    names = {spec.use.partition("/")[0] for spec in named}
-    versions: JsonObject = {name: str(plugins.source(name)) for name in sorted(names)}
-    return {**versions, "envharness-core": version("envharness-core")}
+def _versions(plugins: Plugins) -> JsonObject:
+    """Return where each installed plugin comes from; a designer may propose any of their layers."""
+    return {"envharness-core": version("envharness-core"), **plugins.origins()}
 
 
 class _Run:
