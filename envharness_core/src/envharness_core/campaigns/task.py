@@ -216,7 +216,12 @@ class _Round:
         script = ComponentSpec("core/scripted", {"actions": list(actions), "repeat": True})
         replay = evolve(design, policy=script, limits=Limits(steps=len(actions)))
         (episode,) = yield Batch(replay, self._stream(f"smoke {name}"), (0,))
-        return f"a layer broke: {episode.error}" if episode.outcome is Outcome.RULES_ERROR else ""
+        if episode.outcome is Outcome.RULES_ERROR:
+            return f"a layer broke: {episode.error}"
+        replayed = self.shop.trajectory(episode).steps
+        if replayed and all("blocked" in step.response.info for step in replayed):
+            return "it blocks every action of a baseline rollout, so nobody can solve it"
+        return ""
 
     def _refused(self, candidate: Candidate) -> str:
         """Say why a candidate isn't worth a rollout, or return an empty text."""
