@@ -47,6 +47,10 @@ class Chain:
         """Allow the reset with which the chain's bridge begins."""
         self.recorder.admit(seed, task)
 
+    def require_begun(self) -> None:
+        """Refuse a leg whose reset didn't come through to its bridge."""
+        self.recorder.require_begun()
+
     def forget(self) -> None:
         """Clear what the recorders wrote down of an earlier episode."""
         for recorder in self.recorders():

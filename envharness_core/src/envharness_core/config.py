@@ -12,7 +12,7 @@ from attrs import Factory, evolve, field, frozen, validators
 from envharness_core.component import Kind
 from envharness_core.converter import structure, unstructure
 from envharness_core.episode import Limits
-from envharness_core.errors import ConfigError
+from envharness_core.errors import ConfigError, DataError
 from envharness_core.jsondata import JsonObject, copy_object
 from envharness_core.kinds import BRIDGE, DESIGNER, EXECUTOR, OBJECTIVE, POLICY
 from envharness_core.plugins import Plugins
@@ -220,7 +220,10 @@ def _override(data: JsonObject, override: str) -> None:
             raise ConfigError(f"--set {override}: {key} is a name; write it as a table with use = ...")
         if not isinstance(table, dict):
             raise ConfigError(f"--set {override}: {key} is not a table")
-    table[keys[-1]] = _parsed(text.strip())
+    try:
+        table[keys[-1]] = _parsed(text.strip())
+    except DataError as error:
+        raise ConfigError(f"{path.strip()}: {error.problem}") from error
 
 
 def _parsed(text: str) -> Any:

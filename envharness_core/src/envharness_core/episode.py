@@ -88,9 +88,14 @@ class EpisodeSpec:
     """The episode's identity: design, stream, index and seeds, 32 hexadecimal characters."""
 
     def __attrs_post_init__(self) -> None:
-        seeds = self.seeds
-        place: list[Json] = [self.stream, self.index, seeds.env, seeds.layers, seeds.policy]
-        object.__setattr__(self, "key", digest([self.design.key, *place]))
+        key = episode_key(self.design.key, self.stream, self.index, self.seeds)
+        object.__setattr__(self, "key", key)
+
+
+def episode_key(design: str, stream: str, index: int, seeds: Seeds) -> str:
+    """Return an episode's identity, made of its design's, its place and its seeds."""
+    place: list[Json] = [stream, index, seeds.env, seeds.layers, seeds.policy]
+    return digest([design, *place])
 
 
 @frozen

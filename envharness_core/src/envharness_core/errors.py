@@ -15,6 +15,7 @@
     │   └── SetupError         a Setup's replay can't be done
     ├── BridgeError            the operator: the benchmark's runtime failed
     │   └── VerifierError      the verdict could not be had
+    ├── ExecutorError          the operator: episodes couldn't be played, or were lost
     └── ProviderError          the operator: a model's service failed
 """
 
@@ -118,6 +119,10 @@ class BridgeError(EnvHarnessError):
 
 class VerifierError(BridgeError):
     """The bridge could not say how the episode went; never a score of 0."""
+
+
+class ExecutorError(EnvHarnessError):
+    """An executor raised, lost episodes, or returned what isn't theirs; the run can go on with another."""
 
 
 class ProviderError(EnvHarnessError):

@@ -43,6 +43,8 @@ class Guard(Env):
     def __init__(self, inner: Env, recorders: Sequence[Recorder]) -> None:
         self._inner = inner
         self._recorders = tuple(recorders)
+        for recorder in self._recorders:
+            recorder.seal()
         self._tools = tuple(inner.tools())
         self._toolbox = Toolbox(self._tools)
         self._untouched = _passes_steps(inner)
@@ -70,6 +72,7 @@ class Guard(Env):
         self._recorders[0].admit(seed, given.get("task"))
         response = self._inner.reset(seed, given)
         checked = _checked(checked_reset, response)
+        self._recorders[0].require_begun()
         self.phase = "running"
         return checked
 

@@ -25,3 +25,6 @@ class Outcome(StrEnum):
 
 GRADED = (Outcome.COMPLETED, Outcome.AGENT_LIMIT)
 """The outcomes that always carry a verdict."""
+
+MAY_BE_GRADED = (*GRADED, Outcome.TIMEOUT)
+"""The outcomes that can carry a verdict."""

@@ -158,7 +158,7 @@ def _loop(play: _Play) -> _Ending:
     observation = first.observation
     while True:
         reply, seconds = _replied(play, observation)
-        written = _recordable(reply)
+        written = _ask(play, _recordable, reply)
         for number in range(max(1, len(reply.actions))):
             response = _step(play, reply, written, number, seconds if number == 0 else 0.0)
             if response.terminated:
@@ -232,9 +232,18 @@ def _recordable(reply: Reply) -> Reply:
     """Return a copy of a reply that can be written down, whatever a policy put into its arguments."""
     try:
         spoken = tuple([_plain(action) for action in reply.actions])
-    except (EnvHarnessError, TypeError):
-        spoken = tuple(Action(ascii(a.name), {"malformed": ascii(a.kwargs)[:2000]}) for a in reply.actions)
+    except (EnvHarnessError, TypeError, ValueError, RecursionError):
+        spoken = tuple(
+            Action(_printed(action.name), {"malformed": _printed(action.kwargs)}) for action in reply.actions
+        )
     return Reply(spoken, reply.text, reply.usage)
+
+
+def _printed(value: object) -> str:
+    try:
+        return ascii(value)[:2000]
+    except PLUGIN_FAULTS:  # nested too deeply, a number of too many digits, a repr that raises
+        return f"{type(value).__name__}, which can't be printed"
 
 
 def _plain(action: Action) -> Action:
@@ -286,8 +295,12 @@ def _close(thing: Stack | Policy | None) -> None:
 
 def _said(error: BaseException) -> str:
     """Say what happened, and where: the message, and the innermost frames of the traceback."""
-    head = str(error) if isinstance(error, EnvHarnessError) else f"{type(error).__name__}: {error}"
+    try:
+        head = str(error) if isinstance(error, EnvHarnessError) else f"{type(error).__name__}: {error}"
+    except PLUGIN_FAULTS:
+        head = f"{type(error).__name__}, which can't be printed"
     cause = error.__cause__ or error
     frames = traceback.extract_tb(cause.__traceback__)[-3:]
     where = "; ".join(f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in frames)
-    return f"{head} [{where}]"[:4000] if where else head[:4000]
+    text = f"{head} [{where}]" if where else head
+    return text[:4000].encode(errors="replace").decode()

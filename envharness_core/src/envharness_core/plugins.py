@@ -7,6 +7,7 @@ naming it is fatal.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -23,6 +24,7 @@ from envharness_core.converter import json_schema, structure
 from envharness_core.errors import (
     PLUGIN_FAULTS,
     BridgeError,
+    ConfigError,
     EnvHarnessError,
     NameConflict,
     PluginError,
@@ -35,6 +37,7 @@ from envharness_core.spec import ComponentSpec
 
 GROUP = "envharness"
 CORE = "core"
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 T = TypeVar("T")
 
@@ -175,6 +178,9 @@ class Plugins:
 
     def __init__(self, modules: Mapping[str, str] | None = None) -> None:
         self.modules = dict(modules or {})
+        for name in self.modules:
+            if not _NAME.fullmatch(name):
+                raise ConfigError(f"plugins: {name!r} is no plugin's name; use lower_snake")
         self._manager = pluggy.PluginManager("envharness")
         self._manager.add_hookspecs(hookspecs)
         self._loaded: dict[str, dict[str, tuple[Found[Any], ...]]] = {}
@@ -201,8 +207,8 @@ class Plugins:
         if sources is None:
             raise unknown("plugin", name, self._sources)
         if len(sources) > 1:
-            claims = " and ".join(f"{source.distribution} {source.version}" for source in sources)
-            raise NameConflict(f"plugin {name!r} is claimed by {claims}: uninstall one of them")
+            claims = " and ".join(f"{source.distribution} {source.version}".strip() for source in sources)
+            raise NameConflict(f"plugin {name!r} is claimed by {claims}: remove one of them")
         return sources[0]
 
     def find(self, kind: Kind[T], use: str, where: str = "") -> Found[T]:

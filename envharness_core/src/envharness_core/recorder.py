@@ -69,13 +69,28 @@ class Recorder(Env):
     def tools(self) -> Sequence[Tool]:
         return self._tools
 
+    def seal(self) -> None:
+        """Have each reset allowed by ``admit`` from now on; what puts the recorder under a guard calls it."""
+        self._guarded = True
+
     def admit(self, seed: int, task: Json) -> None:
-        """Allow the next reset, with this seed and this task; from now on, each reset has to be allowed.
+        """Allow the next reset, with this seed and this task.
 
         Core code calls it as an episode or a leg begins: a layer can neither begin another one nor swap its task.
         """
-        self._guarded = True
         self._admitted = (seed, task)
+
+    def require_begun(self) -> None:
+        """Refuse an episode whose reset didn't come through.
+
+        Raises:
+            LayerError: a layer kept it.
+        """
+        if self._admitted is not None:
+            self._admitted = None
+            raise LayerError(
+                f"a layer didn't pass the reset on to {self._name}: call super().reset(seed, options)"
+            )
 
     def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
         if self._guarded:

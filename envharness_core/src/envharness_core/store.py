@@ -7,19 +7,24 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
+from attrs import frozen
+
 from envharness_core.data import Verdict
-from envharness_core.episode import Episode, EpisodeSpec, Record
+from envharness_core.episode import Episode, EpisodeSpec, Record, episode_key
 from envharness_core.errors import CheckpointError, ConfigError
-from envharness_core.jsondata import Json, JsonObject
+from envharness_core.jsondata import Json, JsonObject, digest
 from envharness_core.outcome import Outcome
+from envharness_core.seeds import Seeds
 from envharness_core.trajectory import Trajectory, compressed, read_trajectory
 
 STORE_VERSION = 1
 FILE = "run.sqlite"
 LOCK = "lock"
+DRAFT = f".{FILE}.new"
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -27,13 +32,34 @@ CREATE TABLE designs (key TEXT PRIMARY KEY, design TEXT NOT NULL);
 CREATE TABLE episodes (
     key TEXT PRIMARY KEY, design TEXT NOT NULL, task TEXT NOT NULL, stream TEXT NOT NULL, idx INTEGER NOT NULL,
     env_seed INTEGER NOT NULL, layer_seed INTEGER NOT NULL, policy_seed INTEGER NOT NULL,
-    outcome TEXT NOT NULL, success INTEGER, score REAL, metrics TEXT, steps INTEGER NOT NULL,
+    outcome TEXT NOT NULL, success INTEGER CHECK (success IN (0, 1)), score REAL, metrics TEXT, steps INTEGER NOT NULL,
     seconds REAL NOT NULL, usage TEXT NOT NULL, error TEXT NOT NULL, trajectory BLOB NOT NULL
 );
 CREATE TABLE tasks (task TEXT PRIMARY KEY, position INTEGER NOT NULL, result TEXT NOT NULL);
 """
 
 _COLUMNS = "key, task, stream, idx, outcome, success, score, metrics, steps, seconds, usage, error"
+
+
+@frozen
+class Row:
+    """A stored episode as verification reads it.
+
+    Args:
+        key, task: what the row says.
+        episode, design: what it holds; None where that can't be read.
+        env_seed: the world's seed.
+        blob: the encoded trajectory.
+        problem: what about the row can't be true; empty for nothing.
+    """
+
+    key: str
+    task: str
+    episode: Episode | None
+    design: JsonObject | None
+    env_seed: int
+    blob: bytes
+    problem: str
 
 
 class Store:
@@ -45,22 +71,34 @@ class Store:
         self._designs: set[str] = set()
 
     @classmethod
-    def create(cls, folder: Path, meta: JsonObject) -> Store:
-        """Make a run folder with a store.
-
-        Args:
-            folder: may exist, if it is empty or holds a run.
-            meta: what the run is, such as its config; see ``meta``.
+    def prepare(cls, folder: Path) -> None:
+        """Make a run folder, or see that one may be made of it.
 
         Raises:
-            ConfigError: the folder holds something else, or a file stands there.
+            ConfigError: it holds something else, a file stands there, or nothing may be written.
         """
         try:
             if folder.exists() and not folder.is_dir():
                 raise ConfigError(f"{folder}: a file stands there; name a folder")
-            if folder.exists() and any(entry.name != LOCK for entry in folder.iterdir()):
+            if not cls.exists(folder) and folder.exists() and any(map(_is_foreign, folder.iterdir())):
                 raise ConfigError(f"{folder}: not a run folder, and not empty; name a new folder")
             folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{folder}: can't be written: {error}") from error
+
+    @classmethod
+    def create(cls, folder: Path, meta: JsonObject) -> Store:
+        """Make a store in a folder that was prepared.
+
+        Args:
+            folder: the run folder.
+            meta: what the run is, such as its config; see ``meta``.
+
+        Raises:
+            ConfigError: nothing may be written there.
+        """
+        cls.prepare(folder)
+        try:
             _draft(folder, {"store_version": STORE_VERSION, **meta})
         except (OSError, sqlite3.OperationalError) as error:
             raise ConfigError(f"{folder}: can't be written: {error}") from error
@@ -186,15 +224,15 @@ class Store:
         for row in self._connection.execute(query):
             yield _episode(row)
 
-    def recorded(self) -> Iterator[tuple[Episode, JsonObject, int, bytes]]:
+    def recorded(self) -> Iterator[Row]:
         """Yield all episodes, each with its design, the world's seed and its encoded trajectory."""
         columns = ", ".join(f"e.{column.strip()}" for column in _COLUMNS.split(","))
         query = (
-            f"SELECT {columns}, d.design, e.env_seed, e.trajectory FROM episodes e JOIN designs d ON d.key = e.design "
-            "ORDER BY e.design"
+            f"SELECT {columns}, e.env_seed, e.layer_seed, e.policy_seed, e.trajectory, e.design, d.design "
+            "FROM episodes e LEFT JOIN designs d ON d.key = e.design ORDER BY e.design"
         )
         for row in self._connection.execute(query):
-            yield _episode(row[:-3]), json.loads(row[-3]), row[-2], row[-1]
+            yield _row(row)
 
     def counts(self) -> list[tuple[str, str, int]]:
         """Return how many episodes there are for each stream and outcome."""
@@ -229,9 +267,14 @@ class Store:
         return [json.loads(result) for (result,) in rows]
 
 
+def _is_foreign(entry: Path) -> bool:
+    return not entry.name.startswith((LOCK, DRAFT))
+
+
 def _draft(folder: Path, meta: JsonObject) -> None:
     """Make a store beside its place and move it there: a folder that has one has a complete one."""
-    draft = folder / f".{FILE}.new"
+    draft = folder / DRAFT
+    draft.unlink(missing_ok=True)
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
         connection.executescript(_SCHEMA)
@@ -274,8 +317,34 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
+@lru_cache(maxsize=8)  # rows come design by design
+def _design(text: str) -> tuple[JsonObject, str]:
+    design: JsonObject = json.loads(text)
+    return design, digest(design)
+
+
+def _row(row: Any) -> Row:
+    """Read a row, and say what about it can't be true."""
+    key, task, stream, index = row[:4]
+    *seeds, blob, design_key, text = row[-6:]
+    try:
+        episode = _episode(row[:-6])
+        design, known = _design(text) if text else (None, "")
+        expected = episode_key(known, stream, index, Seeds(*seeds))
+    except (ValueError, TypeError) as error:
+        return Row(key, task, None, None, 0, b"", f"a damaged row: {error}")
+    problem = ""
+    if design is None or known != design_key:
+        problem = "its design is missing, or has been changed"
+    elif expected != key or design.get("task") != task:
+        problem = "its place or its seeds aren't those that its key was made of"
+    return Row(key, task, episode, design, seeds[0], blob, problem)
+
+
 def _episode(row: Any) -> Episode:
     key, task, stream, index, outcome, success, score, metrics, steps, seconds, usage, error = row
+    if success not in (0, 1, None):
+        raise ValueError(f"success is {success!r}, neither 0 nor 1")
     verdict = None if success is None else Verdict(bool(success), score, json.loads(metrics))
     return Episode(
         key, task, stream, index, Outcome(outcome), verdict, steps, seconds, json.loads(usage), error

@@ -14,11 +14,11 @@ from envharness_core.errors import EnvHarnessError
 from envharness_core.events import Event
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.kinds import BRIDGE
-from envharness_core.outcome import GRADED
+from envharness_core.outcome import GRADED, MAY_BE_GRADED
 from envharness_core.plugins import Plugins
 from envharness_core.recorder import Recorder
 from envharness_core.spec import ComponentSpec, StackSpec
-from envharness_core.store import Store
+from envharness_core.store import Row, Store
 from envharness_core.trajectory import read_trajectory
 
 Agreement: TypeAlias = Literal["agreed", "disagreed", "not_comparable", "ungraded"]
@@ -36,13 +36,17 @@ class Disagreement:
 
 @define
 class Verification:
-    """What a verification found."""
+    """What a verification found.
+
+    ``missing`` counts episodes that a complete run had when it ended and that its store lacks.
+    """
 
     episodes: int = 0
     agreed: int = 0
     disagreed: int = 0
     not_comparable: int = 0
     ungraded: int = 0
+    missing: int = 0
     disagreements: list[Disagreement] = field(factory=list)
 
     def as_json(self) -> JsonObject:
@@ -56,6 +60,7 @@ class Verification:
             "disagreed": self.disagreed,
             "not_comparable": self.not_comparable,
             "ungraded": self.ungraded,
+            "missing": self.missing,
             "disagreements": listed,
         }
 
@@ -71,15 +76,18 @@ class Replayer:
         self, episode: Episode, design: JsonObject, legs: Sequence[Sequence[Event]], env_seed: int
     ) -> tuple[Agreement, str]:
         """Replay an episode's events and compare what the bridges say with the stored verdict."""
+        problem = _contradiction(episode, legs)
+        if problem:
+            return "disagreed", problem
         if episode.verdict is None:
-            if episode.outcome in GRADED:
-                return "disagreed", f"it ended as {episode.outcome} and has no verdict"
             return "ungraded", ""
-        problem = _another_episode(episode, legs, env_seed)
+        stack = _stack(design)
+        tasks = [leg.task for leg in _legs(stack)]
+        problem = _another_episode([episode.task, *tasks[1:]], legs, env_seed)
         if problem:
             return "disagreed", problem
         try:
-            bare = [self._recorder(spec) for spec in _bridges(design)]
+            bare = [self._recorder(leg.bridge) for leg in _legs(stack)]
             if not all(recorder.capabilities.deterministic for recorder in bare):
                 return "not_comparable", ""
             verdicts = [_replayed(*pair) for pair in zip(bare, legs, strict=True)]
@@ -112,39 +120,61 @@ def verify_run(
     found = Verification()
     replayer = Replayer(plugins)
     try:
-        for episode, design, seed, blob in store.recorded():
-            agreement, detail = _compared(replayer, episode, design, seed, blob)
+        for row in store.recorded():
+            agreement, detail = _compared(replayer, row)
             found.episodes += 1
             setattr(found, agreement, getattr(found, agreement) + 1)
             if agreement == "disagreed":
-                found.disagreements.append(Disagreement(episode.key, episode.task, detail))
+                found.disagreements.append(Disagreement(row.key, row.task, detail))
             heard(found)
+        found.missing = max(0, _expected(store) - found.episodes)
     finally:
         replayer.close()
     return found
 
 
-def _compared(
-    replayer: Replayer, episode: Episode, design: JsonObject, env_seed: int, blob: bytes
-) -> tuple[Agreement, str]:
+def _compared(replayer: Replayer, row: Row) -> tuple[Agreement, str]:
+    episode, design = row.episode, row.design
+    if row.problem or episode is None or design is None:
+        return "disagreed", row.problem
     try:
-        trajectory = read_trajectory(blob)
+        trajectory = read_trajectory(row.blob)
     except ValueError as error:
         return ("ungraded", "") if episode.verdict is None else ("disagreed", str(error))
     if len(trajectory.steps) != episode.steps:
         return "disagreed", f"its row says {episode.steps} steps, its trajectory has {len(trajectory.steps)}"
-    return replayer.compare(episode, design, trajectory.events, env_seed)
+    return replayer.compare(episode, design, trajectory.events, row.env_seed)
 
 
-def _another_episode(episode: Episode, legs: Sequence[Sequence[Event]], env_seed: int) -> str:
-    """Say why the events can't be this episode's, or return an empty text: each leg begins once, as it should."""
-    begun = [(place, event) for leg in legs for place, event in enumerate(leg) if event.kind == "reset"]
-    if any(place > 0 for place, _ in begun) or not begun:
-        return "its events don't begin with the one reset that an episode has"
-    body: Any = begun[0][1].body
-    told = (body["options"].get("task"), body["seed"])
-    if told != (episode.task, env_seed):
-        return f"its events are of task {told[0]!r} with seed {told[1]}"
+def _expected(store: Store) -> int:
+    """Return how many episodes a complete run had when it ended; 0 where it hasn't."""
+    summary = cast("Any", store.meta("summary"))
+    return 0 if summary is None else sum(summary["rollouts"].values())
+
+
+def _contradiction(episode: Episode, legs: Sequence[Sequence[Event]]) -> str:
+    """Say how outcome, verdict and events of an episode contradict each other, or return an empty text."""
+    if episode.verdict is None:
+        if episode.outcome in GRADED:
+            return f"it ended as {episode.outcome} and has no verdict"
+        if any(leg and leg[-1].kind == "evaluate" for leg in legs[-1:]):
+            return f"its row says {episode.outcome} and no verdict, its events end with one"
+    elif episode.outcome not in MAY_BE_GRADED:
+        return f"its row says {episode.outcome} and has a verdict"
+    return ""
+
+
+def _another_episode(tasks: Sequence[str], legs: Sequence[Sequence[Event]], env_seed: int) -> str:
+    """Say why the events can't be this episode's, or return an empty text: each leg begins once, with its own task."""
+    for number, (task, leg) in enumerate(zip(tasks, legs, strict=False)):
+        begun = [place for place, event in enumerate(leg) if event.kind == "reset"]
+        if begun != [0] and (leg or number == 0):
+            return "its events don't begin with the one reset that an episode has"
+        if leg:
+            body: Any = leg[0].body
+            told = (body["options"].get("task"), body["seed"] if number == 0 else env_seed)
+            if told != (task, env_seed):
+                return f"its events are of task {told[0]!r} with seed {body['seed']}"
     return ""
 
 
@@ -167,18 +197,17 @@ def _replayed(recorder: Recorder, events: Sequence[Event]) -> Verdict | None:
     return verdict
 
 
-def _bridges(design: JsonObject) -> list[ComponentSpec]:
-    """Return the bridges of a design's legs, in the order of their recorders."""
-    stack = StackSpec(
+def _stack(design: JsonObject) -> StackSpec:
+    return StackSpec(
         structure(design["bridge"], ComponentSpec, "bridge"),
         layers=structure(design["layers"], tuple[ComponentSpec, ...], "layers"),
     )
-    return list(_legs(stack))
 
 
-def _legs(stack: StackSpec) -> list[ComponentSpec]:
-    bridges = [stack.bridge]
+def _legs(stack: StackSpec) -> list[StackSpec]:
+    """Return a stack's legs, in the order of their recorders."""
+    legs = [stack]
     for layer in stack.layers:
         if layer.use in ("link", "core/link"):
-            bridges += _legs(structure(layer.config["next"], StackSpec, "link.next"))
-    return bridges
+            legs += _legs(structure(layer.config["next"], StackSpec, "link.next"))
+    return legs

@@ -252,7 +252,7 @@ def test_rounds_build_on_the_accepted_stack(tmp_path: Path) -> None:
     with Store.open(tmp_path / "run") as store:
         (result,) = store.results()
     layers: Any = result["layers"]
-    assert [layer["use"] for layer in layers] == ["budget", "budget"]
+    assert [layer["use"] for layer in layers] == ["core/budget", "core/budget"]
 
 
 def test_progress_foresees_the_report(tmp_path: Path) -> None:

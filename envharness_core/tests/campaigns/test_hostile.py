@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from envharness_core import ComponentSpec, Plugins, campaign, rollout
+from envharness_core import ComponentSpec, Plugins, campaign, rollout, stack
+from envharness_core.checkpoint import load, save
 from envharness_core.contract import check_layer
-from envharness_core.errors import PluginError
+from envharness_core.errors import ExecutorError, LayerError
 from envharness_core.jsondata import JsonObject
 from envharness_core.store import FILE, Store
-from envharness_core.verify import verify_run
 
 PLUGIN = '''
 import sys
@@ -49,9 +49,36 @@ class Again(Layer):
         return super().reset(seed, options)
 
 
+class Keeps(Layer):
+    """Doesn't pass a second reset on: shows yesterday's world."""
+    first = None
+
+    def reset(self, seed, options):
+        if self.first is None:
+            type(self).first = super().reset(seed, options)
+        return self.first
+
+
 class Leaves(Layer):
     def step(self, action):
         sys.exit(0)
+
+
+class Says(Policy):
+    def start(self, instruction, tools, seed, skills=()):
+        pass
+
+    def act(self, observation):
+        deep = []
+        for _ in range(100_000):
+            deep = [deep]
+        match self.config.how:
+            case "surrogate":
+                raise ValueError("bad \\ud800 error")
+            case "deep":
+                return Reply((Action("combine", {"i": deep, "j": 1, "op": "+"}), Action("stop")))
+            case _:
+                return Reply((Action("combine", {"i": 10**5000, "j": 1, "op": "+"}), Action("stop")))
 
 
 class Quits(Policy):
@@ -84,6 +111,25 @@ class Broken(Designer):
 
     def review(self, evidence, diagnosis, history, attempt):
         return self._at("review", Decision.MORE)
+
+
+class Careless(Designer):
+    def diagnose(self, evidence):
+        return Diagnosis("none", "none", "harden")
+
+    def propose(self, evidence, diagnosis, history):
+        if len(history) == 2:
+            return None
+        return {
+            "short": Candidate((ComponentSpec("faults", {"rate": 0.3}),) if not history else
+                               (ComponentSpec("core/faults", {"rate": 0.3}),)),
+            "none": Candidate(None),
+            "text": Candidate("budget"),
+            "set": Candidate((ComponentSpec("faults", {"rate": {1}}),)),
+            "nameless": Candidate((ComponentSpec(None, {}),)),
+            "surrogate": Candidate((ComponentSpec("faults", {"text": "\\ud800"}),)),
+            "reason": Candidate((ComponentSpec("faults"),), rationale="\\ud800"),
+        }[self.config.how]
 
 
 class Odd(Objective):
@@ -128,17 +174,20 @@ def envharness_executors():
 def envharness_layers():
     yield Component("other_task", OtherTask)
     yield Component("again", Again)
+    yield Component("keeps", Keeps)
     yield Component("leaves", Leaves, summary="[/red] not markup [bold]")
 
 
 @hookimpl
 def envharness_policies():
     yield Component("quits", Quits)
+    yield Component("says", Says, Where)
 
 
 @hookimpl
 def envharness_designers():
     yield Component("broken", Broken, Where)
+    yield Component("careless", Careless, Where)
 
 
 @hookimpl
@@ -183,6 +232,52 @@ def test_a_layer_that_cheats_or_leaves_is_a_rules_error_and_found_by_the_checks(
     assert (played.episode.outcome, played.episode.verdict) == ("rules_error", None)
     assert says in played.episode.error
     assert not all(result.passed for result in check_layer(plugins, ComponentSpec(layer)))
+
+
+def test_a_layer_that_keeps_a_reset_to_itself_is_a_rules_error(plugins: Plugins) -> None:
+    _, second = rollout("toy24", "3-3-8-8", "solver", ["hostile/keeps"], count=2, plugins=plugins)
+    assert "didn't pass the reset on" in second.episode.error
+    assert not all(result.passed for result in check_layer(plugins, ComponentSpec("hostile/keeps")))
+
+
+def test_a_loaded_stack_cannot_be_begun_anew_by_a_layer(plugins: Plugins) -> None:
+    with stack("toy24", ["hostile/again"], plugins=plugins) as env:
+        env.reset(0, {"task": "1-2-3-4"})
+        checkpoint = save(env)
+    with (
+        load(plugins, checkpoint) as env,
+        pytest.raises(LayerError, match="within an episode"),
+    ):
+        env.chain.layers[0][1].inner.reset(0, {"task": "1-2-3-4"})
+
+
+@pytest.mark.parametrize("how", ["deep", "huge"])
+def test_arguments_that_nobody_can_write_down_are_malformed_calls(plugins: Plugins, how: str) -> None:
+    (played,) = rollout("toy24", "1-2-3-4", {"use": "hostile/says", "how": how}, plugins=plugins)
+    assert (played.episode.outcome, played.episode.steps) == ("completed", 2)
+    assert "malformed" in played.trajectory.steps[0].response.info
+
+
+def test_an_error_that_cannot_be_encoded_is_kept_all_the_same(tmp_path: Path, plugins: Plugins) -> None:
+    summary, _ = run(tmp_path, plugins, policy={"use": "hostile/says", "how": "surrogate"})
+    assert summary["episodes"] == {"graded": 0, "excluded": {"policy_error": 5}}
+
+
+@pytest.mark.parametrize("how", ["none", "text", "set", "nameless", "surrogate", "reason"])
+def test_a_candidate_that_is_no_data_costs_its_task(tmp_path: Path, plugins: Plugins, how: str) -> None:
+    summary, results = run(tmp_path, plugins, designer={"use": "hostile/careless", "how": how})
+    assert summary["faults"] == 1
+    assert results[0]["reason"].startswith("Careless.propose must return layers as data: ")
+
+
+def test_short_and_full_names_are_the_same_candidate(tmp_path: Path, plugins: Plugins) -> None:
+    _, results = run(
+        tmp_path, plugins, designer={"use": "hostile/careless", "how": "short"},
+        objective={"use": "success_band", "low": 0.01, "high": 0.02},
+    )  # fmt: skip
+    first, second = results[0]["attempts"]
+    assert first["layers"] == second["layers"] == [{"use": "core/faults", "rate": 0.3}]
+    assert second["rejected"] == "the candidate equals an earlier one"
 
 
 def test_a_policy_that_leaves_is_a_policy_error(plugins: Plugins) -> None:
@@ -233,7 +328,7 @@ def test_an_objective_that_breaks_costs_its_task_and_is_named(
 def test_an_executor_that_breaks_leaves_a_run_that_goes_on(
     tmp_path: Path, plugins: Plugins, how: str, says: str
 ) -> None:
-    with pytest.raises(PluginError, match=re.escape(says)):
+    with pytest.raises(ExecutorError, match=re.escape(says)):
         run(tmp_path, plugins, executor={"use": "hostile/loses", "how": how})
     with Store.open(tmp_path / "run") as store:
         assert store.meta("summary") is None
@@ -241,29 +336,21 @@ def test_an_executor_that_breaks_leaves_a_run_that_goes_on(
     assert summary["tasks"] == 1
 
 
-def swap_trajectories(connection: Any) -> None:
-    connection.execute(
-        "UPDATE episodes SET trajectory = (SELECT trajectory FROM episodes WHERE task != a.task LIMIT 1), "
-        "steps = (SELECT steps FROM episodes WHERE task != a.task LIMIT 1) FROM episodes AS a "
-        "WHERE episodes.key = a.key AND a.stream = 'baseline' AND a.idx = 0"
-    )
+def test_a_complete_run_answers_where_nothing_may_be_written(tmp_path: Path, plugins: Plugins) -> None:
+    summary, _ = run(tmp_path, plugins)
+    (tmp_path / "run" / FILE).chmod(0o444)
+    (tmp_path / "run").chmod(0o555)
+    try:
+        assert run(tmp_path, plugins)[0] == summary
+    finally:
+        (tmp_path / "run").chmod(0o755)
 
 
-def test_verify_ties_a_trajectory_to_its_own_row(tmp_path: Path, plugins: Plugins) -> None:
-    run(tmp_path, plugins, tasks={"limit": 2})
-    with Store.open(tmp_path / "run") as store:
-        swap_trajectories(store._connection)
-        found = verify_run(store, plugins)
-    assert found.disagreed == 2
-    assert all("its events are of task" in item.detail for item in found.disagreements)
-
-
-def test_verify_misses_a_verdict_that_was_taken_away(tmp_path: Path, plugins: Plugins) -> None:
-    run(tmp_path, plugins)
-    with Store.open(tmp_path / "run") as store:
-        store._connection.execute("UPDATE episodes SET success = NULL WHERE stream = 'baseline' AND idx = 0")
-        found = verify_run(store, plugins)
-    assert [item.detail for item in found.disagreements] == ["it ended as completed and has no verdict"]
+def test_the_draft_of_a_killed_start_is_in_nobodys_way(tmp_path: Path, plugins: Plugins) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / f".{FILE}.new").write_text("half of a store")
+    summary, _ = run(tmp_path, plugins)
+    assert summary["tasks"] == 1
 
 
 def envharness(*args: Any, **env: str) -> subprocess.CompletedProcess[str]:

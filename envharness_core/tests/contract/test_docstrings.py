@@ -112,7 +112,7 @@ def test_the_smallest_policy_objective_and_designer_run_a_campaign(plugins: Plug
     )
     assert (summary["accepted"], summary["faults"]) == (2, 0)
     with Store.open(tmp_path / "run") as store:
-        assert [result["layers"] for result in store.results()] == [[{"use": "faults", "rate": 0.1}]] * 2
+        assert [result["layers"] for result in store.results()] == [[{"use": "core/faults", "rate": 0.1}]] * 2
 
 
 @pytest.mark.parametrize("name", ["flaky_tools", "no_shouting"])

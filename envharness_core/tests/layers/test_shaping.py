@@ -98,14 +98,32 @@ def test_closed_blocks_what_matches_and_nothing_else() -> None:
 
 def test_closed_allows_so_many_uses_in_an_episode() -> None:
     with started({"use": "closed", "tool": "undo", "uses": 2, "reason": "no more"}) as env:
-        told = [env.step(UNDO).info.get("blocked") for _ in range(4)]
+        told = []
+        for _ in range(4):
+            env.step(ADD)
+            told.append(env.step(UNDO).info.get("blocked"))
         assert told == [None, None, "no more", "no more"]
         env.reset(0, {**TASK})
+        env.step(ADD)
         assert env.step(UNDO).info.get("blocked") is None
+
+
+def test_closed_counts_only_what_took_place() -> None:
+    closed = {"use": "closed", "tool": "undo", "uses": 1}
+    with started(closed) as env:
+        assert "error" in env.step(UNDO).info
+        env.step(ADD)
+        assert env.step(UNDO).info == {}
+        assert "blocked" in env.step(UNDO).info
+    with started({"use": "faults", "rate": 1.0, "streak": 1}, closed) as env:
+        env.step(ADD)
+        env.step(ADD)
+        assert [list(env.step(UNDO).info) for _ in range(3)] == [["transient_error"], [], ["blocked"]]
 
 
 def test_the_uses_of_closed_are_saved() -> None:
     with started({"use": "closed", "tool": "undo", "uses": 1}) as env:
+        env.step(ADD)
         env.step(UNDO)
         with load(Plugins(), save(env)) as loaded:
             assert "blocked" in loaded.step(UNDO).info

@@ -119,7 +119,7 @@ def test_two_distributions_that_claim_one_name_are_both_named(
     assert Plugins().find(LAYER, "weather/rain").source.version == "1.0"
     distribution(tmp_path, "other-weather", "2.5", "weather_three")
     plugins = Plugins()
-    with pytest.raises(NameConflict, match="uninstall one of them") as caught:
+    with pytest.raises(NameConflict, match="remove one of them") as caught:
         plugins.find(LAYER, "weather/rain")
     assert "envharness-weather 1.0" in str(caught.value)
     assert "other-weather 2.5" in str(caught.value)

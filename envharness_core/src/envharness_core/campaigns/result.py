@@ -50,7 +50,7 @@ class TaskResult:
             "fault": self.fault,
             "rollouts": self.rollouts,
             "baseline": _rate(self.history.baseline),
-            "diagnosis": _diagnosis(self.history.diagnosis),
+            "diagnosis": diagnosis_json(self.history.diagnosis),
             "attempts": [_attempt(attempt) for attempt in self.history.attempts],
         }
 
@@ -68,7 +68,8 @@ def _attempt(attempt: Attempt) -> JsonObject:
     }
 
 
-def _diagnosis(diagnosis: Diagnosis | None) -> Json:
+def diagnosis_json(diagnosis: Diagnosis | None) -> Json:
+    """Return a diagnosis as plain data, without the designer's own notes."""
     if diagnosis is None:
         return None
     return {

@@ -78,35 +78,48 @@ def run_campaign(
     world = look_at(config, plugins)
     try:
         check_fit(config, plugins, world)
-        store = _store(config, folder, plugins)
-        with store, locked(folder):
-            known = store.meta("summary")
-            if known is not None:
-                return cast("JsonObject", known)
+        known = _answer(config, folder)
+        if known is not None:
+            return known
+        Store.prepare(folder)
+        with locked(folder), _store(config, folder, plugins) as store:
             return _Run(config, plugins, world, store, listener).play()
     finally:
         world.bridge.close()
 
 
-def _store(config: RunConfig, folder: Path, plugins: Plugins) -> Store:
+def _answer(config: RunConfig, folder: Path) -> JsonObject | None:
+    """Return the summary of a complete run, which needs no right to write; None where there is none yet.
+
+    Raises:
+        ConfigError: the folder holds another config's run.
+    """
     if not Store.exists(folder):
-        meta: JsonObject = {
-            "config": config.as_json(),
-            "identity": config.identity(),
-            "versions": _versions(plugins),
-            "seconds": 0.0,
-        }
-        return Store.create(folder, meta)
-    store = Store.open(folder)
-    stored = cast("JsonObject", store.meta("identity"))
-    changes = list(_changes(stored, config.identity(), ""))
+        return None
+    with Store.open(folder, read_only=True) as store:
+        _refuse_another(config, folder, store)
+        return cast("JsonObject | None", store.meta("summary"))
+
+
+def _store(config: RunConfig, folder: Path, plugins: Plugins) -> Store:
+    if Store.exists(folder):
+        return Store.open(folder)
+    meta: JsonObject = {
+        "config": config.as_json(),
+        "identity": config.identity(),
+        "versions": _versions(plugins),
+        "seconds": 0.0,
+    }
+    return Store.create(folder, meta)
+
+
+def _refuse_another(config: RunConfig, folder: Path, store: Store) -> None:
+    changes = list(_changes(store.meta("identity"), config.identity(), ""))
     if changes:
-        store.close()
         listed = "\n".join(f"  {change}" for change in changes)
         raise ConfigError(
             f"{folder}: holds a run of another config; use another folder, or go back to:\n{listed}"
         )
-    return store
 
 
 def _changes(old: Json, new: Json, path: str) -> Sequence[str]:
@@ -187,8 +200,9 @@ class _Run:
             check=self._check,
         )
 
-    def _check(self, layers: Sequence[ComponentSpec]) -> None:
-        build_stack(self._plugins, self._config.bridge, layers).close()
+    def _check(self, layers: Sequence[ComponentSpec]) -> tuple[ComponentSpec, ...]:
+        with build_stack(self._plugins, self._config.bridge, layers) as stack:
+            return stack.layers
 
     def _next_wave(self) -> None:
         wave = self._waiting[: self._config.campaign.wave]

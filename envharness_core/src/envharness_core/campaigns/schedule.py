@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from envharness_core.campaigns.batch import Batch, Play
+from envharness_core.data import Verdict
 from envharness_core.episode import Episode, EpisodeSpec, Record
-from envharness_core.errors import PluginError, foreign
+from envharness_core.errors import ExecutorError, foreign
 from envharness_core.executor import Executor
+from envharness_core.outcome import GRADED, MAY_BE_GRADED, Outcome
 from envharness_core.plugins import Plugins
 from envharness_core.seeds import Seeds, derive
 from envharness_core.store import Store
@@ -73,13 +75,13 @@ class Scheduler:
         """Play until every procedure has returned.
 
         Raises:
-            PluginError: the executor raised, answered what nobody asked, or lost episodes.
+            ExecutorError: the executor raised, answered what nobody asked, or lost episodes.
         """
         name = type(executor).__name__
         for record in _played(executor, self._jobs(), plugins):
             known = self._playing.pop(record.episode.key, None) if isinstance(record, Record) else None
-            if known is None:
-                raise PluginError(f"executor {name} yielded what it wasn't given to play: {record!r:.200}")
+            if known is None or not _answers(record, known[0]):
+                raise ExecutorError(f"executor {name} yielded what it wasn't given to play: {record!r:.200}")
             spec, running = known
             self._store.put(spec, record)
             self._heard(record.episode)
@@ -89,7 +91,7 @@ class Scheduler:
                 self._advance()
         lost = len(self._playing) + len(self._urgent) + len(self._later)
         if lost:
-            raise PluginError(f"executor {name} ended with {lost} episodes not played; run again to go on")
+            raise ExecutorError(f"executor {name} ended with {lost} episodes not played; run again to go on")
 
     def _jobs(self) -> Iterator[EpisodeSpec | None]:
         while self._urgent or self._later or self._playing:
@@ -145,12 +147,24 @@ class Scheduler:
         return specs
 
 
+def _answers(record: Record, spec: EpisodeSpec) -> bool:
+    """Say whether a record is one of a spec's episode, with an outcome and a verdict that go together."""
+    episode = record.episode
+    place = (episode.task, episode.stream, episode.index)
+    outcome, verdict = episode.outcome, episode.verdict
+    sound = isinstance(outcome, Outcome) and (verdict is None or isinstance(verdict, Verdict))
+    agree = (
+        (verdict is None) if outcome not in MAY_BE_GRADED else (verdict is not None or outcome not in GRADED)
+    )
+    return place == (spec.design.task, spec.stream, spec.index) and sound and agree
+
+
 def _played(executor: Executor, jobs: Iterator[EpisodeSpec | None], plugins: Plugins) -> Iterator[Record]:
     """Run an executor; what its code raises names it."""
-    with foreign(f"executor {type(executor).__name__}"):
+    with foreign(f"executor {type(executor).__name__}", ExecutorError):
         records = iter(executor.run(jobs, plugins))
     while True:
-        with foreign(f"executor {type(executor).__name__}"):
+        with foreign(f"executor {type(executor).__name__}", ExecutorError):
             record = next(records, None)
         if record is None:
             return

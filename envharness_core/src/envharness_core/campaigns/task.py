@@ -8,17 +8,18 @@ from typing import Any, TypeVar, cast
 from attrs import define, evolve, frozen
 
 from envharness_core.campaigns.batch import Batch, Play, Rolled, roll
-from envharness_core.campaigns.result import Status, TaskResult
+from envharness_core.campaigns.result import Status, TaskResult, diagnosis_json
 from envharness_core.config import CampaignConfig
 from envharness_core.data import TaskSummary
 from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence, Offer, TaskHistory
 from envharness_core.episode import Design, Episode, Limits
 from envharness_core.errors import PLUGIN_FAULTS, EnvHarnessError
-from envharness_core.jsondata import JsonObject
+from envharness_core.jsondata import Json, JsonObject, copy_json
 from envharness_core.objective import Decision, Judgement, Objective, strictest
 from envharness_core.outcome import Outcome
 from envharness_core.seeds import derive
 from envharness_core.spec import ComponentSpec
+from envharness_core.stacks import layer_specs
 from envharness_core.tools import Tool
 from envharness_core.trajectory import Trajectory
 
@@ -44,7 +45,7 @@ class Workshop:
         layers: every installed layer, as a designer is shown it.
         demonstrator: a policy to learn a way from where the policy has none, or None.
         trajectory: loads an episode's trajectory.
-        check: raises an ``EnvHarnessError`` where layers can't be built on the bridge.
+        check: returns layers with full names; raises an ``EnvHarnessError`` where they can't be built on the bridge.
     """
 
     objective: Objective
@@ -57,7 +58,7 @@ class Workshop:
     layers: tuple[Offer, ...]
     demonstrator: ComponentSpec | None
     trajectory: Callable[[Episode], Trajectory]
-    check: Callable[[Sequence[ComponentSpec]], None]
+    check: Callable[[Sequence[ComponentSpec]], tuple[ComponentSpec, ...]]
 
 
 def design_task(
@@ -111,6 +112,7 @@ class _Round:
         demonstrations = yield from self._demonstrated(observed.graded)
         evidence = self._evidence(observed.graded, demonstrations)
         diagnosis = _asked(self.shop.designer.diagnose, Diagnosis, evidence)
+        _say_plainly("Diagnosis", self.shop.designer, diagnosis_json(diagnosis))
         result = yield from self._designed(evidence, diagnosis)
         return evolve(result, history=evolve(result.history, diagnosis=diagnosis))
 
@@ -128,9 +130,10 @@ class _Round:
             )
             if candidate is None:
                 return self._result("abandoned", "the designer has nothing more to propose", baseline)
+            candidate = _sound(designer, candidate)
             attempt = yield from self._tried(candidate, str(number), evidence, diagnosis)
             if attempt.decision is Decision.ACCEPT:
-                layers = (*self.base.layers, *candidate.layers)
+                layers = (*self.base.layers, *attempt.candidate.layers)
                 return self._result("accepted", _word(attempt), baseline, layers)
         return self._result("abandoned", "the attempts are used up", baseline)
 
@@ -138,10 +141,11 @@ class _Round:
         self, candidate: Candidate, name: str, evidence: Evidence, diagnosis: Diagnosis
     ) -> Play[Attempt]:
         """Check, validate, judge and confirm one candidate, and add it to what was tried."""
-        attempt = Attempt(candidate, rejected=self._refused(candidate) if candidate.layers else "")
+        candidate, problem = self._looked_at(candidate)
         if not candidate.layers and name != "unchanged":
-            attempt = evolve(attempt, rejected="the candidate is empty")
-        design = self.base.under((*self.base.layers, *candidate.layers))
+            problem = "the candidate is empty"
+        attempt = Attempt(candidate, rejected=problem)
+        design = self.base.under((*self.base.layers, *attempt.candidate.layers))
         if candidate.layers and not attempt.rejected:
             attempt = evolve(attempt, rejected=(yield from self._smoke(design, name, evidence.baseline)))
         if not attempt.rejected:
@@ -223,17 +227,18 @@ class _Round:
             return "it blocks every action of a baseline rollout, so nobody can solve it"
         return ""
 
-    def _refused(self, candidate: Candidate) -> str:
-        """Say why a candidate isn't worth a rollout, or return an empty text."""
-        if any(attempt.candidate.key == candidate.key for attempt in self.attempts):
-            return "the candidate equals an earlier one"
+    def _looked_at(self, candidate: Candidate) -> tuple[Candidate, str]:
+        """Return a candidate with full names, and why it isn't worth a rollout, or an empty text."""
         try:
-            self.shop.check((*self.base.layers, *candidate.layers))
+            layers = self.shop.check((*self.base.layers, *candidate.layers))
         except EnvHarnessError as error:
-            return str(error)
+            return candidate, str(error)
         except PLUGIN_FAULTS as error:
-            return f"it can't be built: {type(error).__name__}: {error}"
-        return ""
+            return candidate, f"it can't be built: {type(error).__name__}: {error}"
+        candidate = evolve(candidate, layers=layers[len(self.base.layers) :])
+        if any(attempt.candidate.key == candidate.key for attempt in self.attempts):
+            return candidate, "the candidate equals an earlier one"
+        return candidate, ""
 
     def _demonstrated(self, baseline: Sequence[Episode]) -> Play[tuple[Episode, ...]]:
         """Have the demonstrator play until it wins, where there is one and the policy never won."""
@@ -319,15 +324,38 @@ def _asked(call: Callable[..., Any], expected: type[T] | tuple[type, ...], *args
 def _judged(call: Callable[..., Any], *args: Sequence[Episode]) -> Judgement:
     """Ask an objective about rollouts, the last of which are those that it judges."""
     judgement: Judgement = _asked(call, Judgement, *args)
-    if judgement.decision is Decision.MORE and not 1 <= judgement.rollouts <= _MOST_AT_ONCE:
+    if not isinstance(judgement.decision, Decision) or type(judgement.rollouts) is not int:
+        problem = f"answers what isn't a judgement: {judgement!r:.200}"
+    elif judgement.decision is Decision.MORE and not 1 <= judgement.rollouts <= _MOST_AT_ONCE:
         problem = f"asks for {judgement.rollouts} more rollouts; it may ask for 1 to {_MOST_AT_ONCE}"
     elif judgement.decision is Decision.MORE and len(args[-1]) >= _MOST_AT_ONCE:
         problem = f"hasn't decided after {len(args[-1])} rollouts"
     elif judgement.decision is Decision.ACCEPT and call.__name__ == "judge" and not args[-1]:
         problem = "accepts without a rollout"
     else:
+        _say_plainly("Judgement", getattr(call, "__self__", None), [judgement.reason, judgement.score])
         return judgement
     raise _FaultError(f"{type(getattr(call, '__self__', None)).__name__}.{call.__name__} {problem}")
+
+
+def _sound(designer: Designer, candidate: Candidate) -> Candidate:
+    """Return a candidate as plain specs, which can be written down; refuse what can't."""
+    name = f"{type(designer).__name__}.propose"
+    try:
+        layers = layer_specs(candidate.layers)
+        copy_json([layer.as_json() for layer in layers])
+        copy_json({"rationale": candidate.rationale, "notes": candidate.notes})
+    except PLUGIN_FAULTS as error:
+        raise _FaultError(f"{name} must return layers as data: {type(error).__name__}: {error}") from error
+    return evolve(candidate, layers=layers, rationale=str(candidate.rationale))
+
+
+def _say_plainly(what: str, who: object, data: Json) -> None:
+    """Refuse what can't be written down or shown."""
+    try:
+        copy_json(data)
+    except PLUGIN_FAULTS as error:
+        raise _FaultError(f"{type(who).__name__}: its {what} can't be written down: {error}") from error
 
 
 def _problem(before: Rolled, after: Rolled, wanted: int) -> str:

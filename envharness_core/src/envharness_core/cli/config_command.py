@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 
 from envharness_core.campaigns.world import check_fit, look_at
-from envharness_core.cli.options import config_argument, find_beside, json_option, print_json, set_option
+from envharness_core.cli.options import (
+    clean_stdout,
+    config_argument,
+    find_beside,
+    json_option,
+    print_json,
+    set_option,
+)
 from envharness_core.config import read_config, resolve
 from envharness_core.jsondata import Json
 from envharness_core.plugins import Plugins
@@ -22,12 +29,13 @@ def command(config_path: Path, overrides: tuple[str, ...], as_json: bool) -> Non
     config = read_config(config_path, overrides)
     find_beside(config_path.absolute().parent)
     plugins = Plugins(config.plugins)
-    config = resolve(config, plugins)
-    world = look_at(config, plugins)
-    try:
-        check_fit(config, plugins, world)
-    finally:
-        world.bridge.close()
+    with clean_stdout(as_json):
+        config = resolve(config, plugins)
+        world = look_at(config, plugins)
+        try:
+            check_fit(config, plugins, world)
+        finally:
+            world.bridge.close()
     resolved = config.as_json()
     if as_json:
         print_json(resolved)

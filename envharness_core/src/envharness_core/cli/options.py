@@ -53,7 +53,7 @@ def find_beside(folder: Path) -> None:
 
 
 def print_json(value: Json) -> None:
-    """Print one JSON value to stdout, and nothing else ever goes there beside it."""
+    """Print one JSON value to stdout; what plugins print has gone to stderr (see ``clean_stdout``)."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
@@ -71,13 +71,15 @@ def opened(folder: Path) -> Iterator[Store]:
     Raises:
         CheckpointError: it is no run folder, or what is in it can't be made sense of.
     """
+    import sqlite3
+
     from envharness_core.errors import CheckpointError
     from envharness_core.store import Store
 
     with Store.open(folder, read_only=True) as store:
         try:
             yield store
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except (sqlite3.Error, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise CheckpointError(
                 f"{folder}: the store is damaged: {type(error).__name__}: {error}"
             ) from error

@@ -20,7 +20,7 @@ from envharness_core.verify import verify_run
 def command(folder: Path, as_json: bool) -> None:  # noqa: FBT001
     """Replay what reached the bridges in RUN_DIR on bare bridges, and compare the verdicts.
 
-    Ends with exit code 1 where one disagrees.
+    Ends with exit code 1 where one disagrees, or is missing from a complete run.
     """
     with opened(folder) as store, clean_stdout(as_json):
         config = make_config(cast("JsonObject", store.meta("config")))
@@ -31,8 +31,9 @@ def command(folder: Path, as_json: bool) -> None:  # noqa: FBT001
         click.echo(
             f"{found.episodes} episodes: {found.agreed} agreed, {found.disagreed} disagreed, "
             f"{found.not_comparable} not comparable, {found.ungraded} ungraded"
+            + (f"; {found.missing} missing" if found.missing else "")
         )
         for item in found.disagreements:
             click.echo(f"  {item.key} ({item.task}): {item.detail}")
-    if found.disagreed:
+    if found.disagreed or found.missing:
         raise click.exceptions.Exit(1)

@@ -6,13 +6,15 @@ from typing import cast
 
 from attrs import Factory, field, frozen, validators
 
-from envharness_core.data import Action, Blocked, EnvState
+from envharness_core.data import Action, Blocked, EnvState, StepResponse
 from envharness_core.env import Env
 from envharness_core.errors import unknown
 from envharness_core.jsondata import JsonObject
 from envharness_core.layers.rules import Rules
 
 _USED = "used"
+_UNDONE = {"blocked", "error", "malformed", "transient_error"}
+"""What ``info`` says of an action that didn't take place; ``error`` is the bridges' word."""
 
 
 @frozen
@@ -22,7 +24,8 @@ class ClosedConfig:
     Args:
         tool: the tool's name.
         where: arguments and the values that they must all have for the action to be closed; none closes the tool.
-        uses: how often it may be done in an episode before it is closed.
+        uses: how often it may be done in an episode before it is closed; what a layer inside blocks or lets fail isn't
+            counted.
         reason: what the agent reads; empty says what is closed.
     """
 
@@ -47,15 +50,22 @@ class Closed(Rules[ClosedConfig]):
 
     def filter_action(self, action: Action, env_state: EnvState) -> Action | Blocked:
         config = self.config
-        if action.name != config.tool:
+        if not self._matches(action):
             return action
-        if any(action.kwargs.get(key) != value for key, value in config.where.items()):
-            return action
-        used = int(env_state.extras.get(_USED, 0))  # type: ignore[arg-type]
-        if used < config.uses:
-            env_state.extras[_USED] = used + 1
+        if int(env_state.extras.get(_USED, 0)) < config.uses:  # type: ignore[arg-type]
             return action
         return Blocked(config.reason or f"{_described(config)} is closed; find another way.")
+
+    def modify_transition(self, action: Action, response: StepResponse, env_state: EnvState) -> StepResponse:
+        if self._matches(action) and not _UNDONE & response.info.keys():
+            env_state.extras[_USED] = int(env_state.extras.get(_USED, 0)) + 1  # type: ignore[arg-type]
+        return response
+
+    def _matches(self, action: Action) -> bool:
+        config = self.config
+        return action.name == config.tool and all(
+            action.kwargs.get(key) == value for key, value in config.where.items()
+        )
 
 
 def _described(config: ClosedConfig) -> str:

@@ -55,6 +55,9 @@ class Leg(Protocol):
     def admit(self, seed: int, task: str) -> None:
         """Allow the reset with which the leg begins."""
 
+    def require_begun(self) -> None:
+        """Refuse a leg whose reset didn't come through."""
+
     def forget(self) -> None:
         """Clear what the leg's recorders wrote down of an earlier episode."""
 
@@ -179,6 +182,7 @@ class Link(Wrapper[LinkConfig]):
         seed = derive("link", self._seed, *self.identity)
         self._next.admit(seed, self.config.next.task)
         first = self._legs[target].reset(seed, options)
+        self._next.require_begun()
         self._leg = target
         behind = first.observation.preceded_by(first.instruction).preceded_by(self.config.banner)
         handoff: JsonObject = {"leg": target, "instruction": first.instruction}
