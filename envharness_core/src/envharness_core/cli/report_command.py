@@ -28,20 +28,20 @@ def command(folder: Path, per_task: bool, as_json: bool) -> None:  # noqa: FBT00
         config = make_config(cast("JsonObject", store.meta("config")))
         summary, results = summarise(store, config), store.results()
         before, after = rates_before(store), accepted_rates(store, results)
-    if as_json:
-        report: JsonObject = {
-            **summary,
-            "before": cast("Json", before),
-            "after": cast("Json", after),
-            "results": cast("Json", results),
-        }
-        print_json(report)
-        return
-    print_summary(summary, folder)
-    _print_histograms(before, after, len(results), config)
-    _print_outcomes(results)
-    if per_task:
-        _print_tasks(results)
+        if as_json:
+            report: JsonObject = {
+                **summary,
+                "before": cast("Json", before),
+                "after": cast("Json", after),
+                "results": cast("Json", results),
+            }
+            print_json(report)
+            return
+        print_summary(summary, folder)
+        _print_histograms(before, after, len(results), config)
+        _print_outcomes(results)
+        if per_task:
+            _print_tasks(results)
 
 
 def _print_histograms(
