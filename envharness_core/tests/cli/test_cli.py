@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from envharness_core.store import Store
 
 CONFIG = """
 seed = 3
@@ -270,3 +274,27 @@ def test_help_lists_every_command() -> None:
     for name in ("run", "rollout", "tasks", "plugins", "check", "config", "verify", "report"):
         assert f"  {name} " in text
         assert envharness(name, "--help").returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_run_says_so_and_goes_on(config: Path, tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "envharness_core.cli.main", "run", config, "--run-dir", tmp_path / "run"]
+    longer = ["--set", "report.rollouts=2000", "--set", 'executor={use="local", workers=1}']
+    with subprocess.Popen([*map(str, command), *longer], stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not _episodes(tmp_path / "run") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.strip() == "interrupted; what had ended is kept: run the same command to go on"
+    kept = _episodes(tmp_path / "run")
+    summary = answer("run", config, "--run-dir", tmp_path / "run", "--json", *longer)
+    assert sum(summary["rollouts"].values()) > kept > 0
+
+
+def _episodes(folder: Path) -> int:
+    if not Store.exists(folder):
+        return 0
+    with Store.open(folder) as store:
+        return sum(count for _, _, count in store.counts())

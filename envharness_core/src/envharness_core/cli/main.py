@@ -48,7 +48,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; errors of the user's are one line and exit code 2."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup's choice stands
+            signal.signal(number, _interrupt)
     try:
         code = cli.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
