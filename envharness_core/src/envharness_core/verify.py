@@ -71,6 +71,8 @@ class Replayer:
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
         self._bare: dict[str, Recorder] = {}
+        self._design: JsonObject = {}
+        self._stacks: list[StackSpec] = []
 
     def compare(
         self, episode: Episode, design: JsonObject, legs: Sequence[Sequence[Event]], env_seed: int
@@ -81,13 +83,13 @@ class Replayer:
             return "disagreed", problem
         if episode.verdict is None:
             return "ungraded", ""
-        stack = _stack(design)
-        tasks = [leg.task for leg in _legs(stack)]
-        problem = _another_episode([episode.task, *tasks[1:]], legs, env_seed)
+        stacks = self._legs(design)
+        tasks = [episode.task, *[stack.task for stack in stacks[1:]]]
+        problem = _another_episode(tasks, legs, env_seed)
         if problem:
             return "disagreed", problem
         try:
-            bare = [self._recorder(leg.bridge) for leg in _legs(stack)]
+            bare = [self._recorder(stack.bridge) for stack in stacks]
             if not all(recorder.capabilities.deterministic for recorder in bare):
                 return "not_comparable", ""
             verdicts = [_replayed(*pair) for pair in zip(bare, legs, strict=True)]
@@ -105,6 +107,12 @@ class Replayer:
         for recorder in self._bare.values():
             recorder.close()
         self._bare.clear()
+
+    def _legs(self, design: JsonObject) -> list[StackSpec]:
+        """Return a design's legs; rows come design by design, so the last one is kept."""
+        if design is not self._design:
+            self._design, self._stacks = design, _legs(_stack(design))
+        return self._stacks
 
     def _recorder(self, spec: ComponentSpec) -> Recorder:
         key = str(spec)
@@ -172,9 +180,9 @@ def _another_episode(tasks: Sequence[str], legs: Sequence[Sequence[Event]], env_
             return "its events don't begin with the one reset that an episode has"
         if leg:
             body: Any = leg[0].body
-            told = (body["options"].get("task"), body["seed"] if number == 0 else env_seed)
-            if told != (task, env_seed):
-                return f"its events are of task {told[0]!r} with seed {body['seed']}"
+            told, seed = body["options"].get("task"), body["seed"]
+            if told != task or (number == 0 and seed != env_seed):
+                return f"its events are of task {told!r} with seed {seed}"
     return ""
 
 

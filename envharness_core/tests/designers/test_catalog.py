@@ -161,3 +161,13 @@ def test_it_steers_tasks_into_the_band_within_the_budget(tmp_path: Path) -> None
             tried = [str(attempt["layers"]) for attempt in attempts]
             assert len(set(tried)) == len(tried), "no candidate is tried twice"
             assert all(not attempt["rejected"] or attempt["decision"] == "refine" for attempt in attempts)
+
+
+def test_what_a_setup_replayed_is_no_part_of_the_way() -> None:
+    way = way_of("4-6-8-10")
+    script: Any = [{"name": action.name, "kwargs": action.kwargs} for action in way]
+    setup = {"use": "setup", "actions": script[:1]}
+    rest = {"use": "scripted", "actions": script[1:]}
+    (item,) = rollout("toy24", "4-6-8-10", rest, [setup])
+    assert item.episode.success
+    assert shortest_way([item.trajectory], ("log",)) == way[1:]

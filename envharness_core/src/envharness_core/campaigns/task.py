@@ -119,7 +119,9 @@ class _Round:
     def _designed(self, evidence: Evidence, diagnosis: Diagnosis) -> Play[TaskResult]:
         designer, baseline = self.shop.designer, evidence.baseline
         if diagnosis.direction == "leave":
-            unchanged = yield from self._tried(Candidate((), "unchanged"), "unchanged", evidence, diagnosis)
+            unchanged = yield from self._rolled_out(
+                Attempt(Candidate((), "unchanged")), self.base, "unchanged", evidence, diagnosis
+            )
             if unchanged.decision is Decision.ACCEPT:
                 return self._result("kept", _word(unchanged), baseline)
         for number in range(self.shop.config.attempts):
@@ -140,16 +142,22 @@ class _Round:
     def _tried(
         self, candidate: Candidate, name: str, evidence: Evidence, diagnosis: Diagnosis
     ) -> Play[Attempt]:
-        """Check, validate, judge and confirm one candidate, and add it to what was tried."""
+        """Check one candidate, and roll it out if it is worth that; either way it has been tried."""
         candidate, problem = self._looked_at(candidate)
-        if not candidate.layers and name != "unchanged":
-            problem = "the candidate is empty"
+        design = self.base.under((*self.base.layers, *candidate.layers))
+        if not problem:
+            problem = yield from self._smoke(design, name, evidence.baseline)
         attempt = Attempt(candidate, rejected=problem)
-        design = self.base.under((*self.base.layers, *attempt.candidate.layers))
-        if candidate.layers and not attempt.rejected:
-            attempt = evolve(attempt, rejected=(yield from self._smoke(design, name, evidence.baseline)))
-        if not attempt.rejected:
-            attempt = yield from self._validated(attempt, design, name, evidence, diagnosis)
+        if problem:
+            self.attempts = (*self.attempts, attempt)
+            return attempt
+        return (yield from self._rolled_out(attempt, design, name, evidence, diagnosis))
+
+    def _rolled_out(
+        self, attempt: Attempt, design: Design, name: str, evidence: Evidence, diagnosis: Diagnosis
+    ) -> Play[Attempt]:
+        """Validate, judge and confirm, and add the attempt to what was tried."""
+        attempt = yield from self._validated(attempt, design, name, evidence, diagnosis)
         if attempt.decision is Decision.ACCEPT:
             attempt = yield from self._confirmed(attempt, design, name, evidence, diagnosis)
         self.attempts = (*self.attempts, attempt)
@@ -229,6 +237,8 @@ class _Round:
 
     def _looked_at(self, candidate: Candidate) -> tuple[Candidate, str]:
         """Return a candidate with full names, and why it isn't worth a rollout, or an empty text."""
+        if not candidate.layers:
+            return candidate, "the candidate is empty"
         try:
             layers = self.shop.check((*self.base.layers, *candidate.layers))
         except EnvHarnessError as error:

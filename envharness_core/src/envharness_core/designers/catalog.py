@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, cast
 
-from attrs import asdict, field, frozen, validators
+from attrs import field, frozen, validators
 
 from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence
 from envharness_core.designers.knobs import PREFIXES, Bench, Knobs, describe
@@ -93,8 +93,7 @@ class Catalog(Designer[CatalogConfig]):
         self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt]
     ) -> Candidate | None:
         bench = self._bench(evidence)
-        tried = {str(attempt.candidate.notes.get("knobs")) for attempt in history}
-        left = [knobs for knobs in bench.settings() if knobs != Knobs() and knobs.key not in tried]
+        left = _untried(bench, history)
         if not left or evidence.budget < _FEWEST + evidence.reserve:
             return None
         model = self._model(evidence, diagnosis, history)
@@ -104,7 +103,6 @@ class Catalog(Designer[CatalogConfig]):
         knobs = max(left, key=lambda item: self._worth(model, bench, item, evidence))
         notes: Any = {
             "knobs": knobs.key,
-            "settings": asdict(knobs),
             "features": list(bench.features(knobs)),
             "ceiling": bench.ceiling(knobs),
         }
@@ -131,8 +129,7 @@ class Catalog(Designer[CatalogConfig]):
     def _another_is_better(
         self, model: Fit, bench: Bench, evidence: Evidence, history: Sequence[Attempt], inside: float
     ) -> bool:
-        tried = {str(attempt.candidate.notes.get("knobs", Knobs().key)) for attempt in history}
-        others = [knobs for knobs in bench.settings() if knobs.key not in tried]
+        others = _untried(bench, history)
         best = max((self._worth(model, bench, knobs, evidence) for knobs in others), default=0.0)
         return best > self.config.better * inside
 
@@ -176,6 +173,12 @@ class Catalog(Designer[CatalogConfig]):
                 self._benches.clear()
             self._benches[key] = make_bench(evidence)
         return self._benches[key]
+
+
+def _untried(bench: Bench, history: Sequence[Attempt]) -> list[Knobs]:
+    """Return the settings that may still be proposed; leaving the task unchanged is no proposal."""
+    tried = {Knobs().key, *(str(attempt.candidate.notes.get("knobs")) for attempt in history)}
+    return [knobs for knobs in bench.settings() if knobs.key not in tried]
 
 
 def make_bench(evidence: Evidence) -> Bench:

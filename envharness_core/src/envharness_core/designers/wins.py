@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from envharness_core.data import Action
+from envharness_core.events import Event
 from envharness_core.jsondata import JsonObject, canonical
 from envharness_core.tools import Tool
 from envharness_core.trajectory import Trajectory
@@ -71,17 +72,24 @@ def _chosen(action: Action, choice: tuple[str, str, Any]) -> bool:
     return action.name == tool and action.kwargs.get(argument) == value
 
 
+def _played(trajectory: Trajectory) -> list[Event]:
+    """Return what reached the first leg's bridge with a response, from where the agent began: after any replay."""
+    events = trajectory.events[0] if trajectory.events else ()
+    replays = [place for place, event in enumerate(events) if event.kind == "notify"]
+    told = [place for place, event in enumerate(events) if "response" in event.body]
+    begun = max(place for place in told if place < replays[-1]) if replays else 0
+    return [events[place] for place in told if place >= begun]
+
+
 def _observations(trajectory: Trajectory) -> list[Any]:
-    """Return what the first leg's bridge showed, from its reset on."""
-    if not trajectory.events:
-        return []
-    bodies: list[Any] = [event.body for event in trajectory.events[0] if "response" in event.body]
+    """Return what the first leg's bridge showed, from where the agent began."""
+    bodies: list[Any] = [event.body for event in _played(trajectory)]
     return [body["response"]["observation"] for body in bodies]
 
 
 def _without_detours(trajectory: Trajectory, history: Sequence[str]) -> tuple[Action, ...]:
     places = [_place(shown, history) for shown in _observations(trajectory)]
-    actions = trajectory.actions()
+    actions = [event.action for event in _played(trajectory)[1:]]
     way: list[tuple[bytes, Action]] = []
     for before, after, action in zip(places, places[1:], actions, strict=False):
         way.append((before, action))

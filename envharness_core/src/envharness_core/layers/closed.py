@@ -56,9 +56,10 @@ class Closed(Rules[ClosedConfig]):
             return action
         return Blocked(config.reason or f"{_described(config)} is closed; find another way.")
 
-    def modify_transition(self, action: Action, response: StepResponse, env_state: EnvState) -> StepResponse:
-        if self._matches(action) and not _UNDONE & response.info.keys():
-            env_state.extras[_USED] = int(env_state.extras.get(_USED, 0)) + 1  # type: ignore[arg-type]
+    def step(self, action: Action) -> StepResponse:
+        response = super().step(action)
+        if self.config.uses and self._matches(action) and not _UNDONE & response.info.keys():
+            self.extras[_USED] = int(self.extras.get(_USED, 0)) + 1  # type: ignore[arg-type]
         return response
 
     def _matches(self, action: Action) -> bool:

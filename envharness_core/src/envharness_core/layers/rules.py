@@ -58,7 +58,8 @@ class Rules(Layer[ConfigT]):
         self._filters_actions = cls.filter_action is not Rules.filter_action
         self._modifies = cls.modify_transition is not Rules.modify_transition
         self._filters_observations = cls.filter_observation is not Rules.filter_observation
-        self._extras: JsonObject = {}
+        self.extras: JsonObject = {}
+        """What hooks know as ``env_state.extras``."""
         self._shown = Observation("")
 
     def filter_action(self, action: Action, env_state: EnvState) -> Action | Blocked:
@@ -75,7 +76,7 @@ class Rules(Layer[ConfigT]):
 
     def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
         response = super().reset(seed, options)
-        self._extras = {}
+        self.extras = {}
         self._shown = response.observation
         if not self._filters_observations:
             return response
@@ -100,18 +101,18 @@ class Rules(Layer[ConfigT]):
 
     def notify_replay_complete(self) -> None:
         super().notify_replay_complete()
-        self._extras = {}
+        self.extras = {}
 
     def own_state(self) -> JsonObject:
         shown: JsonObject = {"text": self._shown.text, "data": self._shown.data}
-        return {"extras": self._extras, "shown": shown}
+        return {"extras": self.extras, "shown": shown}
 
     def restore(self, state: JsonObject) -> None:
-        self._extras = copy_object(state["extras"])
+        self.extras = copy_object(state["extras"])
         self._shown = Observation(**copy_object(state["shown"]))  # type: ignore[arg-type]
 
     def _state(self) -> EnvState:
-        return EnvState(self.inner.get_env_state(), self._extras)
+        return EnvState(self.inner.get_env_state(), self.extras)
 
     def _allowed(self, action: Action) -> Action | Blocked:
         given = Action(action.name, copy_object(action.kwargs))
