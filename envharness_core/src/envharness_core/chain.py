@@ -56,6 +56,17 @@ class Chain:
         for recorder in self.recorders():
             recorder.log.clear()
 
+    def check(self) -> None:
+        """Have every layer, of all legs, say what is wrong with it.
+
+        Raises:
+            EnvHarnessError: one can't work.
+        """
+        for _, layer in self.layers:
+            layer.check()
+        for leg in self.legs:
+            leg.check()
+
     def verdict(self) -> Verdict:
         """Ask the bridges themselves, past every layer.
 

@@ -121,7 +121,7 @@ def with_doubles(plugins: Plugins) -> Plugins:
     """Return plugins among which the doubles are, as ``testing``."""
     if "testing" in plugins.names():
         return plugins
-    return Plugins({**plugins.modules, "testing": TESTING})
+    return Plugins({**plugins.modules, "testing": TESTING}, sandbox=plugins.sandbox)
 
 
 def _first_tasks(bridge: Bridge) -> tuple[str, ...]:

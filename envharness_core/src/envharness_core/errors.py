@@ -11,10 +11,11 @@
     │   ├── NameConflict       two distributions claim one name
     │   ├── DataError          a value that isn't strict JSON
     │   ├── LayerError         a layer broke the contract
-    │   │   └── RulesError     a hook of a Rules layer broke it, or raised
+    │   │   └── RulesError     a hook of a Rules layer broke it, raised, or hung
     │   └── SetupError         a Setup's replay can't be done
     ├── BridgeError            the operator: the benchmark's runtime failed
     │   └── VerifierError      the verdict could not be had
+    ├── SandboxError           the operator: the rules sandbox broke down; says nothing about the rules
     ├── ExecutorError          the operator: episodes couldn't be played, or were lost
     └── ProviderError          the operator: a model's service failed
 """
@@ -24,6 +25,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Literal, TypeAlias
 
 
 class EnvHarnessError(Exception):
@@ -75,23 +77,39 @@ class LayerError(PluginError):
     """A layer broke the contract."""
 
 
+FaultKind: TypeAlias = Literal[
+    "compile", "contract", "raised", "timeout", "memory", "died", "protocol", "forbidden"
+]
+"""What went wrong in a hook: see ``RulesError``."""
+
+
 class RulesError(LayerError):
-    """A hook of a Rules layer raised, or returned what it may not.
+    """A hook of a Rules layer raised, hung, died, or returned what it may not.
 
     Args:
-        hook: ``filter_action``, ``modify_transition`` or ``filter_observation``.
-        kind: ``contract`` (a wrong type or value was returned) or ``raised``.
+        hook: ``filter_action``, ``modify_transition``, ``filter_observation``, ``__init__``, or ``source`` while the
+            code is loaded.
+        kind: ``contract`` (a wrong type or value was returned) or ``raised``; of source code also ``compile``,
+            ``timeout``, ``memory``, ``died`` (its process ended), ``protocol`` (it tampered with the channel) and
+            ``forbidden`` (it tried what the sandbox doesn't allow).
         detail: what happened, written for the hook's author.
+        line: the line in the author's source, from 1; None where it isn't known.
+        trace: the lines that led there, outermost first.
     """
 
-    def __init__(self, hook: str, kind: str, detail: str) -> None:
-        super().__init__(f"{hook} ({kind}): {detail}")
+    def __init__(
+        self, hook: str, kind: FaultKind, detail: str, line: int | None = None, trace: str = ""
+    ) -> None:
+        place = kind if line is None else f"{kind}, line {line}"
+        super().__init__(f"{hook} ({place}): {detail}")
         self.hook = hook
         self.kind = kind
         self.detail = detail
+        self.line = line
+        self.trace = trace
 
-    def __reduce__(self) -> tuple[type[RulesError], tuple[str, str, str]]:
-        return type(self), (self.hook, self.kind, self.detail)
+    def __reduce__(self) -> tuple[type[RulesError], tuple[str, FaultKind, str, int | None, str]]:
+        return type(self), (self.hook, self.kind, self.detail, self.line, self.trace)
 
 
 class SetupError(PluginError):
@@ -119,6 +137,10 @@ class BridgeError(EnvHarnessError):
 
 class VerifierError(BridgeError):
     """The bridge could not say how the episode went; never a score of 0."""
+
+
+class SandboxError(EnvHarnessError):
+    """The rules sandbox couldn't be started or broke down; says nothing about the rules in it."""
 
 
 class ExecutorError(EnvHarnessError):

@@ -6,6 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Literal, TypeAlias, TypeVar, cast
 
+from envharness_core.checked import (
+    checked_observation,
+    checked_reset,
+    checked_response,
+    malformed,
+)
 from envharness_core.data import (
     Action,
     Capabilities,
@@ -19,13 +25,7 @@ from envharness_core.env import Env
 from envharness_core.errors import CheckpointError, DataError, EpisodeOver, LayerError, OrderError
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.layer import Layer, Wrapper
-from envharness_core.recorder import (
-    Recorder,
-    checked_observation,
-    checked_reset,
-    checked_response,
-    malformed,
-)
+from envharness_core.recorder import Recorder
 from envharness_core.tools import Tool, Toolbox
 
 T = TypeVar("T")

@@ -99,6 +99,12 @@ class Wrapper(Env, Generic[ConfigT]):
             raise CheckpointError(f"{type(self).__name__}: not a layer's state ({error!r})") from error
         self.restore(own)
 
+    def check(self) -> None:
+        """Raise an ``EnvHarnessError`` where this layer can't work, found out at some cost.
+
+        Called once before a stack is first used; loading a checkpoint doesn't call it.
+        """
+
     def own_state(self) -> JsonObject:
         """Return what this layer keeps within an episode besides its random stream."""
         return {}

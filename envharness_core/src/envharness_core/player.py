@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import define, field
 
+from envharness_core.checked import malformed
 from envharness_core.data import Action, StepResponse, Verdict
 from envharness_core.episode import Episode, EpisodeSpec, Record
 from envharness_core.errors import (
@@ -25,7 +26,6 @@ from envharness_core.kinds import POLICY
 from envharness_core.outcome import Outcome
 from envharness_core.plugins import Plugins
 from envharness_core.policy import Policy, Reply
-from envharness_core.recorder import malformed
 from envharness_core.stacks import Stack, build_stack
 from envharness_core.trajectory import TrajectoryWriter
 

@@ -32,7 +32,9 @@ def envharness_bridges() -> Iterable[Component[Bridge]]:
 def envharness_layers() -> Iterable[Component[Env]]:
     """Yield the three layers of the design, and the parametrised ones that ``catalog`` uses."""
     yield _component("setup", "layers.setup:Setup", "SetupConfig", "starts after some actions")
-    yield _component("rules", "layers.rules:refuse_source", "SourceConfig", "hooks as source code")
+    yield _component(
+        "rules", "layers.source:SourceRules", "SourceConfig", "hooks as source code, in the rules sandbox"
+    )
     yield _component("link", "layers.link:Link", "LinkConfig", "goes on with another environment")
     yield _component("faults", "layers.faults:Faults", "FaultsConfig", "fails now and then, recoverably")
     yield _component("budget", "layers.budget:Budget", "BudgetConfig", "ends after so many steps")

@@ -33,6 +33,7 @@ from envharness_core.errors import (
 )
 from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import KINDS
+from envharness_core.sandbox.config import SandboxConfig
 from envharness_core.spec import ComponentSpec
 
 GROUP = "envharness"
@@ -174,10 +175,14 @@ class Plugins:
     Args:
         modules: further plugins as ``{name: importable module}``, for tests, notebooks and projects without packaging.
             They are data: worker processes load them too.
+        sandbox: how rules that are given as source code run; the user's choice, never a designer's.
     """
 
-    def __init__(self, modules: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, modules: Mapping[str, str] | None = None, *, sandbox: SandboxConfig | None = None
+    ) -> None:
         self.modules = dict(modules or {})
+        self.sandbox = sandbox or SandboxConfig()
         for name in self.modules:
             if not _NAME.fullmatch(name):
                 raise ConfigError(f"plugins: {name!r} is no plugin's name; use lower_snake")

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from types import TracebackType
 from typing import Any, cast, final
 
+from envharness_core.checked import (
+    checked_number,
+    checked_observation,
+    checked_reset,
+    checked_response,
+    checked_verdict,
+    malformed,
+)
 from envharness_core.data import (
     Action,
     Capabilities,
@@ -114,7 +121,7 @@ class Recorder(Env):
         given = Action(action.name, copy_object(action.kwargs, "kwargs"))
         reached = encoded(given)  # before the bridge has it
         with self._border("step"):
-            checked = _checked_step(self._bridge.step(given))
+            checked = checked_response(self._bridge.step(given))
         self.log.append_step(reached, checked)
         self._moved = True
         self._ended = checked.ended
@@ -123,7 +130,7 @@ class Recorder(Env):
 
     def observe(self) -> Observation:
         with self._border("observe"):
-            return _observation(self._bridge.observe())
+            return checked_observation(self._bridge.observe(), "observation")
 
     def evaluate(self) -> Verdict:
         """Ask the bridge.
@@ -132,7 +139,7 @@ class Recorder(Env):
             VerifierError: it raised, or what it returned is no verdict.
         """
         try:
-            verdict = _verdict(self._bridge.evaluate())
+            verdict = checked_verdict(self._bridge.evaluate())
         except PLUGIN_FAULTS as error:
             raise VerifierError(f"{self._name}.evaluate: {_said(error)}") from error
         self.log.append("evaluate", verdict=verdict)
@@ -158,7 +165,7 @@ class Recorder(Env):
 
     def step_reward(self, info: JsonObject) -> float | None:
         dense = self._bridge.step_reward(info)
-        return None if dense is None else _number(dense, "step_reward")
+        return None if dense is None else checked_number(dense, "step_reward")
 
     def save_state(self) -> JsonObject:
         """Return the bridge's state and the events that led to it.
@@ -236,98 +243,6 @@ class _Border:
             raise BridgeError(f"{self._name}.{self._call} returned {error}") from error
         if isinstance(error, PLUGIN_FAULTS) and not isinstance(error, EnvHarnessError):
             raise BridgeError(f"{self._name}.{self._call}: {_said(error)}") from error
-
-
-def malformed(observation: Observation, problem: str) -> StepResponse:
-    """Answer a malformed call: the world as it was, with the problem in front of it."""
-    shown = observation.preceded_by(f"Malformed call: {problem}")
-    return StepResponse(shown, info={"malformed": problem})
-
-
-def checked_reset(response: object) -> ResetResponse:
-    """Return a checked copy of a reset's response.
-
-    Raises:
-        DataError: it is no ``ResetResponse``, or something in it has the wrong type.
-    """
-    if not isinstance(response, ResetResponse):
-        raise DataError("", f"expected a ResetResponse, got {type(response).__name__}")
-    return ResetResponse(
-        checked_observation(response.observation),
-        _text(response.instruction, "instruction"),
-        copy_object(response.info, "info"),
-    )
-
-
-def checked_response(response: object, path: str = "") -> StepResponse:
-    """Return a checked copy of a step's response.
-
-    Raises:
-        DataError: it is no ``StepResponse``, or something in it has the wrong type.
-    """
-    if not isinstance(response, StepResponse):
-        raise DataError(path, f"expected a StepResponse, got {type(response).__name__}")
-    return _checked_step(response)
-
-
-def checked_observation(observation: object) -> Observation:
-    """Return a checked copy of an observation.
-
-    Raises:
-        DataError: it is no ``Observation``, or something in it has the wrong type.
-    """
-    return _observation(observation, "")
-
-
-def _observation(observation: object, path: str = "observation") -> Observation:
-    if not isinstance(observation, Observation):
-        raise DataError(path, f"expected an Observation, got {type(observation).__name__}")
-    return Observation(
-        _text(observation.text, "observation.text"),
-        copy_object(observation.data, "observation.data"),
-    )
-
-
-def _checked_step(response: StepResponse) -> StepResponse:
-    for name, flag in (("terminated", response.terminated), ("truncated", response.truncated)):
-        if type(flag) is not bool:
-            raise DataError(name, f"expected a bool, got {flag!r}")
-    return StepResponse(
-        _observation(response.observation),
-        _number(response.reward, "reward"),
-        response.terminated,
-        response.truncated,
-        copy_object(response.info, "info"),
-    )
-
-
-def _verdict(verdict: Verdict) -> Verdict:
-    if not isinstance(verdict, Verdict):
-        raise DataError("verdict", f"expected a Verdict, got {type(verdict).__name__}")
-    if type(verdict.success) is not bool:
-        raise DataError("verdict.success", f"expected a bool, got {verdict.success!r}")
-    score = _number(verdict.score, "verdict.score")
-    return Verdict(verdict.success, score, copy_object(verdict.metrics, "verdict.metrics"))
-
-
-def _text(value: object, path: str) -> str:
-    if type(value) is str and value.isascii():
-        return value
-    if not isinstance(value, str):
-        raise DataError(path, f"expected text, got {type(value).__name__}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(path, "text with a lone surrogate can't be encoded") from error
-    return str(value)
-
-
-def _number(value: object, path: str) -> float:
-    if type(value) is float and isfinite(value):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise DataError(path, f"expected a finite number, got {value!r}")
-    return float(value)
 
 
 def _said(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from attrs import evolve
 from envharness_core.chain import Chain
 from envharness_core.converter import structure
 from envharness_core.data import Verdict
-from envharness_core.env import Bridge, Env
+from envharness_core.env import Bridge
 from envharness_core.errors import ConfigError, PluginError
 from envharness_core.events import Event
 from envharness_core.guard import Guard
@@ -18,8 +18,10 @@ from envharness_core.jsondata import Json, JsonObject, digest
 from envharness_core.kinds import BRIDGE, LAYER
 from envharness_core.layer import Wrapper
 from envharness_core.layers.link import Link, LinkConfig
+from envharness_core.layers.source import SourceConfig, SourceRules
 from envharness_core.plugins import Plugins
 from envharness_core.recorder import Recorder
+from envharness_core.sandbox.host import shared
 from envharness_core.spec import ComponentSpec, StackSpec
 
 
@@ -49,6 +51,14 @@ class Stack(Guard):
     def layers(self) -> tuple[ComponentSpec, ...]:
         """The layers' specs, innermost first, with full names."""
         return tuple(spec for spec, _ in self._chain.layers)
+
+    def check(self) -> None:
+        """Have every layer say what is wrong with it, before the first use; compiles rules given as source code.
+
+        Raises:
+            EnvHarnessError: one can't work.
+        """
+        self._chain.check()
 
     def evaluate(self) -> Verdict:
         """Return the verdict of the bridges themselves; no layer is asked."""
@@ -117,21 +127,13 @@ def _build_chain(plugins: Plugins, spec: StackSpec, where: str) -> Chain:
 def _add_layer(plugins: Plugins, chain: Chain, spec: ComponentSpec, where: str) -> None:
     found = plugins.find(LAYER, spec.use, where)
     config = found.configure(spec.config, where)
+    layer: object
     if isinstance(config, LinkConfig):
-        leg = _build_chain(plugins, config.next, f"{where}.next.")
-        try:
-            leg.recorder.bridge.check_task(config.next.task)
-        except ConfigError as error:
-            leg.top.close()
-            raise ConfigError(f"{where}.next.task: {error}") from error
-        try:
-            layer: Env = Link(chain.top, config, chain.graded, leg)
-        except Exception:
-            leg.top.close()
-            raise
-        chain.legs.append(leg)
+        layer = _linked(plugins, chain, config, where)
+    elif isinstance(config, SourceConfig):
+        layer = SourceRules(chain.top, config, shared(plugins.sandbox))
     else:
-        layer = cast("Env", found.make(chain.top, config))
+        layer = found.make(chain.top, config)
     if not isinstance(layer, Wrapper):
         raise PluginError(f"{found.full_name}: the factory made {type(layer).__name__}, not a Layer")
     full = evolve(spec, use=found.full_name)
@@ -139,6 +141,25 @@ def _add_layer(plugins: Plugins, chain: Chain, spec: ComponentSpec, where: str) 
     occurrence = sum(digest(other.as_json()) == key for other, _ in chain.layers)
     layer.identity = (found.full_name, key, occurrence)
     chain.layers.append((full, layer))
+
+
+def _linked(plugins: Plugins, chain: Chain, config: LinkConfig, where: str) -> Link:
+    leg = _build_chain(plugins, config.next, f"{where}.next.")
+    try:
+        _check_task(leg, config.next.task, f"{where}.next.task")
+        link = Link(chain.top, config, chain.graded, leg)
+    except Exception:
+        leg.top.close()
+        raise
+    chain.legs.append(leg)
+    return link
+
+
+def _check_task(leg: Chain, task: str, where: str) -> None:
+    try:
+        leg.recorder.bridge.check_task(task)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
 
 
 def layer_specs(layers: Sequence[ComponentSpec | JsonObject | str]) -> tuple[ComponentSpec, ...]:

@@ -10,6 +10,7 @@ from typing import cast
 from attrs import define, field
 
 from envharness_core.chain import Chain
+from envharness_core.checked import checked_reset, checked_response
 from envharness_core.checks.drive import (
     Driver,
     as_json,
@@ -25,7 +26,7 @@ from envharness_core.data import Action, Capabilities, ResetResponse, TaskSummar
 from envharness_core.env import Bridge
 from envharness_core.errors import ConfigError
 from envharness_core.jsondata import JsonObject, copy_object
-from envharness_core.recorder import Recorder, checked_reset, checked_response
+from envharness_core.recorder import Recorder
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import Stack
 from envharness_core.tools import Tool

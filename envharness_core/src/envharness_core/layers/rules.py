@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from attrs import evolve, field, frozen, validators
+import structlog
+from attrs import evolve
 
 from envharness_core.component import ConfigT
 from envharness_core.data import (
@@ -17,15 +18,12 @@ from envharness_core.data import (
     StepResponse,
 )
 from envharness_core.env import Env
-from envharness_core.errors import PLUGIN_FAULTS, ConfigError, DataError, LayerError, RulesError, nearest
+from envharness_core.errors import LayerError, nearest
+from envharness_core.hooks import HOOKS, Hooks
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.layer import Layer
-from envharness_core.recorder import checked_observation, checked_response
 
-T = TypeVar("T")
-
-HOOKS = ("filter_action", "modify_transition", "filter_observation")
-"""The hooks that a Rules layer may define."""
+_log = structlog.get_logger()
 
 
 class Rules(Layer[ConfigT]):
@@ -34,8 +32,8 @@ class Rules(Layer[ConfigT]):
     The layer keeps the observation that it last showed: ``observe()`` returns it, and so does a blocked step, with the
     reason in front. A hook gets copies. What it may change is fixed: an action's name and arguments, observations, info
     (the keys that were there survive), ``truncated``, and ``terminated`` from true to false where the bridge is
-    resumable. The reward passes through. ``env_state.extras`` is scratch, empty at each reset and after a replay.
-    The smallest one::
+    resumable. The reward passes through. ``env_state.extras`` is scratch, empty at each reset and after a replay, where
+    the random stream begins anew as well. The smallest one::
 
         class NoShouting(Rules):
             def filter_action(self, action, env_state):
@@ -54,13 +52,9 @@ class Rules(Layer[ConfigT]):
 
     def __init__(self, inner: Env, config: ConfigT) -> None:
         super().__init__(inner, config)
-        cls = type(self)
-        self._filters_actions = cls.filter_action is not Rules.filter_action
-        self._modifies = cls.modify_transition is not Rules.modify_transition
-        self._filters_observations = cls.filter_observation is not Rules.filter_observation
-        self.extras: JsonObject = {}
-        """What hooks know as ``env_state.extras``."""
+        self._hooks = Hooks(self, Rules)
         self._shown = Observation("")
+        self._told: set[str] = set()
 
     def filter_action(self, action: Action, env_state: EnvState) -> Action | Blocked:
         """Return the action to do instead, or ``Blocked`` with a reason; sees the state before the step."""
@@ -74,24 +68,30 @@ class Rules(Layer[ConfigT]):
         """Return what to show instead; called once for a reset and once for a step that isn't blocked."""
         return observation
 
+    @property
+    def extras(self) -> JsonObject:
+        """What hooks know as ``env_state.extras``."""
+        return self._hooks.extras
+
     def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
         response = super().reset(seed, options)
-        self.extras = {}
+        self._hooks.extras = {}
         self._shown = response.observation
-        if not self._filters_observations:
+        if not self._hooks.filters_observations:
             return response
-        self._shown = self._filtered(response.observation, self._state())
+        self._shown = self._hooks.observation(response.observation, self.inner.get_env_state())
         return evolve(response, observation=self._shown)
 
     def step(self, action: Action) -> StepResponse:
-        if self._filters_actions:
-            allowed = self._allowed(action)
+        hooks = self._hooks
+        if hooks.filters_actions:
+            allowed = hooks.action(action, self.inner.get_env_state())
             if isinstance(allowed, Blocked):
                 shown = self._shown.preceded_by(allowed.reason)
                 return StepResponse(shown, info={"blocked": allowed.reason})
             action = allowed
         response = self.inner.step(action)
-        if self._modifies or self._filters_observations:
+        if hooks.reshapes:
             response = self._reshaped(action, response)
         self._shown = response.observation
         return response
@@ -101,110 +101,24 @@ class Rules(Layer[ConfigT]):
 
     def notify_replay_complete(self) -> None:
         super().notify_replay_complete()
-        self.extras = {}
+        self._hooks.extras = {}
+        self._random = None
 
     def own_state(self) -> JsonObject:
         shown: JsonObject = {"text": self._shown.text, "data": self._shown.data}
-        return {"extras": self.extras, "shown": shown}
+        return {"extras": self._hooks.extras, "shown": shown}
 
     def restore(self, state: JsonObject) -> None:
-        self.extras = copy_object(state["extras"])
+        self._hooks.extras = copy_object(state["extras"])
         self._shown = Observation(**copy_object(state["shown"]))  # type: ignore[arg-type]
 
-    def _state(self) -> EnvState:
-        return EnvState(self.inner.get_env_state(), self.extras)
-
-    def _allowed(self, action: Action) -> Action | Blocked:
-        given = Action(action.name, copy_object(action.kwargs))
-        answer = self._call("filter_action", self.filter_action, given, self._state())
-        if isinstance(answer, Blocked):
-            if not isinstance(answer.reason, str) or not answer.reason:
-                raise RulesError("filter_action", "contract", "Blocked needs a reason in words")
-            return answer
-        if not isinstance(answer, Action):
-            raise _wrong("filter_action", "an Action or Blocked", answer)
-        if not isinstance(answer.name, str):
-            raise _wrong("filter_action", "a tool's name as text", answer.name)
-        return Action(answer.name, _strict("filter_action", lambda: copy_object(answer.kwargs, "kwargs")))
-
     def _reshaped(self, action: Action, response: StepResponse) -> StepResponse:
-        state = self._state()
-        if self._modifies:
-            response = self._modified(action, response, state)
-        if self._filters_observations:
-            shown = self._filtered(response.observation, state)
-            response = evolve(response, observation=shown)
-        return response
-
-    def _modified(self, action: Action, response: StepResponse, state: EnvState) -> StepResponse:
-        given = checked_response(response)
-        own_action = Action(action.name, copy_object(action.kwargs))
-        answer = self._call("modify_transition", self.modify_transition, own_action, given, state)
-        if not isinstance(answer, StepResponse):
-            raise _wrong("modify_transition", "a StepResponse", answer)
-        checked = _strict("modify_transition", lambda: checked_response(answer))
-        terminated = response.terminated and checked.terminated
-        if response.ended and not (terminated or checked.truncated):
-            self._mask_end()
-        return StepResponse(
-            checked.observation,
-            response.reward,
-            terminated,
-            checked.truncated,
-            {**checked.info, **response.info},
-        )
-
-    def _mask_end(self) -> None:
-        if not self.capabilities.resumable:
-            raise RulesError(
-                "modify_transition", "contract", "the bridge isn't resumable, so its end can't be masked"
-            )
-        self.inner.resume()
-
-    def _filtered(self, observation: Observation, state: EnvState) -> Observation:
-        given = checked_observation(observation)
-        answer = self._call("filter_observation", self.filter_observation, given, state)
-        if not isinstance(answer, Observation):
-            raise _wrong("filter_observation", "an Observation", answer)
-        return _strict("filter_observation", lambda: checked_observation(answer))
-
-    def _call(self, hook: str, function: Callable[..., T], *args: Any) -> T:
-        try:
-            return function(*args)
-        except PLUGIN_FAULTS as error:
-            raise RulesError(hook, "raised", f"{type(error).__name__}: {error}") from error
-
-
-@frozen
-class SourceConfig:
-    """Rules written by a designer.
-
-    Args:
-        source: Python source that defines ``class _Rules(Rules)``.
-    """
-
-    source: str = field(validator=validators.min_len(1))
-
-
-def refuse_source(inner: Env, config: SourceConfig) -> Layer[SourceConfig]:
-    """Refuse rules given as source code: they run in the rules sandbox only, and this version has none.
-
-    Raises:
-        ConfigError: always.
-    """
-    raise ConfigError(
-        "rules: source code runs only in the rules sandbox, which this version doesn't have yet; "
-        "install a plugin with a trusted Rules subclass instead"
-    )
-
-
-def _wrong(hook: str, expected: str, got: object) -> RulesError:
-    hint = " (is a return missing?)" if got is None else ""
-    return RulesError(hook, "contract", f"expected {expected}, got {type(got).__name__}{hint}")
-
-
-def _strict(hook: str, check: Callable[[], T]) -> T:
-    try:
-        return check()
-    except DataError as error:
-        raise RulesError(hook, "contract", str(error)) from error
+        resumable = self.capabilities.resumable
+        state = self.inner.get_env_state()
+        reshaped = self._hooks.response(action, response, state, resumable=resumable)
+        if response.ended and not reshaped.ended:
+            self.inner.resume()
+        if self._hooks.clamped - self._told:
+            self._told |= self._hooks.clamped
+            _log.warning("rules_clamped", layer=type(self).__name__, kept=sorted(self._told))
+        return reshaped

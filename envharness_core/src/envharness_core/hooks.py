@@ -1,0 +1,152 @@
+"""Hooks: the three functions of a Rules layer, called with copies and held to what they may change.
+
+The same code holds trusted hooks in the runner's process and generated ones in the sandbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from envharness_core.checked import checked_observation, checked_response
+from envharness_core.data import Action, Blocked, EnvState, Observation, StepResponse
+from envharness_core.errors import PLUGIN_FAULTS, DataError, RulesError
+from envharness_core.jsondata import JsonObject, copy_object
+
+T = TypeVar("T")
+
+HOOKS = ("filter_action", "modify_transition", "filter_observation")
+"""The hooks that a Rules layer may define."""
+
+
+class Hooks:
+    """The hooks of one layer.
+
+    A hook gets copies. What it may change is fixed by type: an action's name and arguments, observations, info (the
+    keys that were there survive), ``truncated``, and ``terminated`` from true to false where the bridge is resumable.
+    The reward passes through.
+
+    Args:
+        owner: the object that has the hooks.
+        base: the class whose hooks pass everything through; those that ``owner`` inherits from it aren't called.
+    """
+
+    def __init__(self, owner: Any, base: type) -> None:
+        self.owner = owner
+        cls = type(owner)
+        self.defined = tuple(name for name in HOOKS if getattr(cls, name) is not getattr(base, name))
+        self.filters_actions = "filter_action" in self.defined
+        self.modifies = "modify_transition" in self.defined
+        self.filters_observations = "filter_observation" in self.defined
+        self.reshapes = self.modifies or self.filters_observations
+        """Whether anything is called after a step."""
+        self.extras: JsonObject = {}
+        """What hooks know as ``env_state.extras``."""
+        self.clamped: set[str] = set()
+        """What hooks tried to change in vain: ``terminated`` to true, or ``reward``."""
+
+    def action(self, action: Action, state: JsonObject) -> Action | Blocked:
+        """Ask ``filter_action``; ``state`` is the hook's to keep.
+
+        Raises:
+            RulesError: it raised, or returned what it may not.
+        """
+        given = Action(action.name, copy_object(action.kwargs))
+        answer = self._call("filter_action", given, self._seen(state))
+        if isinstance(answer, Blocked):
+            reason: object = answer.reason
+            if not isinstance(reason, str) or not reason:
+                raise RulesError("filter_action", "contract", "Blocked needs a reason in words")
+            return Blocked(_plain(reason, "reason"))
+        if not isinstance(answer, Action):
+            raise _wrong("filter_action", "an Action or Blocked", answer)
+        name: object = answer.name
+        if not isinstance(name, str):
+            raise _wrong("filter_action", "a tool's name as text", name)
+        kwargs = _strict("filter_action", lambda: copy_object(answer.kwargs, "kwargs"))
+        return Action(_plain(name, "name"), kwargs)
+
+    def response(
+        self, action: Action, response: StepResponse, state: JsonObject, *, resumable: bool
+    ) -> StepResponse:
+        """Ask those hooks that come after a step; ``state`` is theirs to keep.
+
+        Where the given response has ended and the returned one hasn't, the end was masked.
+
+        Raises:
+            RulesError: one raised, returned what it may not, or masked the end of what isn't resumable.
+        """
+        seen = self._seen(state)
+        if self.modifies:
+            response = self._modified(action, response, seen, resumable=resumable)
+        if not self.filters_observations:
+            return response
+        return StepResponse(
+            self._filtered(response.observation, seen),
+            response.reward,
+            response.terminated,
+            response.truncated,
+            response.info,
+        )
+
+    def observation(self, observation: Observation, state: JsonObject) -> Observation:
+        """Ask ``filter_observation``; ``state`` is the hook's to keep.
+
+        Raises:
+            RulesError: it raised, or returned what it may not.
+        """
+        return self._filtered(observation, self._seen(state))
+
+    def _seen(self, state: JsonObject) -> EnvState:
+        return EnvState(state, self.extras)
+
+    def _modified(
+        self, action: Action, response: StepResponse, state: EnvState, *, resumable: bool
+    ) -> StepResponse:
+        given = checked_response(response)
+        own_action = Action(action.name, copy_object(action.kwargs))
+        answer = self._call("modify_transition", own_action, given, state)
+        if not isinstance(answer, StepResponse):
+            raise _wrong("modify_transition", "a StepResponse", answer)
+        checked = _strict("modify_transition", lambda: checked_response(answer))
+        if checked.terminated and not response.terminated:
+            self.clamped.add("terminated")
+        if checked.reward != response.reward:
+            self.clamped.add("reward")
+        terminated = response.terminated and checked.terminated
+        if response.ended and not (terminated or checked.truncated) and not resumable:
+            raise RulesError(
+                "modify_transition", "contract", "the bridge isn't resumable, so its end can't be masked"
+            )
+        info = {**checked.info, **response.info}
+        return StepResponse(checked.observation, response.reward, terminated, checked.truncated, info)
+
+    def _filtered(self, observation: Observation, state: EnvState) -> Observation:
+        answer = self._call("filter_observation", checked_observation(observation), state)
+        if not isinstance(answer, Observation):
+            raise _wrong("filter_observation", "an Observation", answer)
+        return _strict("filter_observation", lambda: checked_observation(answer))
+
+    def _call(self, hook: str, *args: object) -> Any:
+        try:
+            return getattr(self.owner, hook)(*args)
+        except PLUGIN_FAULTS as error:
+            raise RulesError(hook, "raised", f"{type(error).__name__}: {error}") from error
+
+
+def _plain(text: str, path: str) -> str:
+    """Return exact text; what can't be encoded is a fault of ``filter_action``."""
+    (plain,) = _strict("filter_action", lambda: copy_object({text: None}, path))
+    return plain
+
+
+def _wrong(hook: str, expected: str, got: object) -> RulesError:
+    hint = " (is a return missing?)" if got is None else ""
+    return RulesError(hook, "contract", f"expected {expected}, got {type(got).__name__}{hint}")
+
+
+def _strict(hook: str, check: Callable[[], T]) -> T:
+    try:
+        return check()
+    except DataError as error:
+        raise RulesError(hook, "contract", str(error)) from error

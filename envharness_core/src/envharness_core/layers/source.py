@@ -1,0 +1,299 @@
+"""Rules as source code: hooks that a designer wrote, run in the rules sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, cast
+
+import structlog
+from attrs import evolve, field, frozen, validators
+from msgspec import Raw
+
+from envharness_core.checked import checked_observation
+from envharness_core.data import Action, Capabilities, Observation, ResetResponse, StepResponse
+from envharness_core.env import Env
+from envharness_core.errors import CheckpointError, DataError, RulesError
+from envharness_core.jsondata import Json, JsonObject, copy_object
+from envharness_core.layer import Layer
+from envharness_core.sandbox import protocol as p
+from envharness_core.sandbox.config import SandboxConfig
+from envharness_core.sandbox.host import Sandbox, shared
+from envharness_core.sandbox.wire import Wire
+from envharness_core.seeds import derive
+
+_log = structlog.get_logger()
+
+_LONGEST = 200_000
+
+
+@frozen
+class SourceConfig:
+    """Rules written by a designer.
+
+    Args:
+        source: Python source that defines ``class _Rules(Rules)`` with at least one of the hooks
+            ``filter_action(self, action, env_state)``, ``modify_transition(self, action, response, env_state)`` and
+            ``filter_observation(self, observation, env_state)``. It runs in the rules sandbox: only pure modules can be
+            imported, and nothing outside can be reached.
+    """
+
+    source: str = field(validator=[validators.min_len(1), validators.max_len(_LONGEST)])
+
+
+class SourceRules(Layer[SourceConfig]):
+    """Hooks given as source code; what they may change is what trusted ``Rules`` may.
+
+    Each maximal run of adjacent layers of this kind shares one worker process, made anew at each reset, and takes two
+    calls a step. Its outermost layer leads: it asks the worker for all of them. What comes back is a stranger's word,
+    checked here. Faults are ``RulesError``s. A snapshot is valid at an episode's start only.
+    """
+
+    def __init__(self, inner: Env, config: SourceConfig, sandbox: Sandbox | None = None) -> None:
+        super().__init__(inner, config)
+        self._sandbox = sandbox or shared(SandboxConfig())
+        self._sandbox.require()
+        self.run: Run = inner.run if isinstance(inner, SourceRules) else Run(inner, self._sandbox)
+        self.run.members.append(self)
+        self._capabilities = evolve(inner.capabilities, snapshot="episode")
+        self.shown: Observation | None = None
+        """What a checkpoint says that this layer showed; None where the worker knows better."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    @property
+    def stream(self) -> int:
+        """The seed of the layer's random stream, the one that ``Layer.random`` has."""
+        return derive(self._layer_seed, *self.identity)
+
+    def check(self) -> None:
+        wire = self._sandbox.worker()
+        try:
+            wire.ask("source", p.Check(self.config.source), p.Loaded)
+        finally:
+            wire.close()
+
+    def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
+        response = super().reset(seed, options)
+        if not self._leads:
+            return response
+        return evolve(response, observation=self.run.reset(response.observation))
+
+    def step(self, action: Action) -> StepResponse:
+        return self.run.step(action) if self._leads else self.inner.step(action)
+
+    def observe(self) -> Observation:
+        return self.run.shown_by(self)
+
+    def notify_replay_complete(self) -> None:
+        super().notify_replay_complete()
+        if self._leads:
+            self.run.renew()
+
+    def close(self) -> None:
+        self.run.close()
+        super().close()
+
+    def own_state(self) -> JsonObject:
+        given = self.run.saved() if self is self.run.members[0] else None
+        return {"shown": _plain(self.observe()), "given": given}
+
+    def restore(self, state: JsonObject) -> None:
+        self.shown = _observation(state["shown"])
+        if self is self.run.members[0]:
+            self.run.restore(cast("JsonObject | None", state["given"]))
+
+    @property
+    def _leads(self) -> bool:
+        return self is self.run.members[-1]
+
+
+class Run:
+    """A run of adjacent layers, innermost first, over the environment inside of them, and its worker.
+
+    The worker starts at a reset, or with the first call after a checkpoint was loaded: loading itself runs nothing.
+    """
+
+    def __init__(self, base: Env, sandbox: Sandbox) -> None:
+        self.members: list[SourceRules] = []
+        self._base = base
+        self._sandbox = sandbox
+        self._wire: Wire | None = None
+        self._filters_actions = self._reshapes = False
+        self._given: JsonObject | None = None
+        """What the layers were given at the reset; None where they have begun anew since."""
+        self._shown: list[Observation] = []
+        """What each layer last showed; where hooks come after a step, only the outermost's is known here."""
+        self._moved = self._loaded = False
+        self._told: set[str] = set()
+
+    def reset(self, observation: Observation) -> Observation:
+        """Make the layers anew and filter the first observation."""
+        self._loaded = self._moved = False
+        for member in self.members:
+            member.shown = None
+        filters = self._begin()
+        self._given = None
+        if filters:
+            state = copy_object(self._base.get_env_state(), "state")
+            self._given = {"observation": _plain(observation), "state": state}
+            observation = self._filtered(observation, state)
+        elif self._reshapes:
+            self._ask("source", p.Show([observation] * len(self.members)), p.Done)
+        self._shown = [observation] * len(self.members)
+        return observation
+
+    def step(self, action: Action) -> StepResponse:
+        """Filter the action, do it, and reshape what came of it."""
+        self._go_on()
+        self._moved = True
+        base = self._base
+        proposed: Action | None = action
+        if self._filters_actions:
+            answer = self._ask("filter_action", p.Before(action, self._state()), p.Passed | p.Stopped)
+            if isinstance(answer, p.Stopped):
+                return self._stopped(answer)
+            action, proposed = Action(answer.name, _json(answer.kwargs, "kwargs")), None
+        response = base.step(action)
+        if self._reshapes:
+            request = p.After(proposed, response, self._state())
+            response = self._reshaped(response, self._ask("modify_transition", request, p.Reshaped))
+        self._shown = [response.observation] * len(self.members)
+        return response
+
+    def renew(self) -> None:
+        """Begin anew after a replay: fresh instances, empty scratch, rewound streams; what was shown stays."""
+        self._go_on()
+        self._ask("source", p.Renew(), p.Done)
+        self._given = None
+        self._moved = False
+
+    def shown_by(self, member: SourceRules) -> Observation:
+        """Return what a layer last showed."""
+        if member.shown is not None:
+            return member.shown
+        index = self.members.index(member)
+        if not self._reshapes or member is self.members[-1]:
+            return self._shown[index]
+        shown = self._ask("source", p.Recall(), p.Shown).shown
+        return _checked(shown[index] if len(shown) == len(self.members) else None)
+
+    def saved(self) -> JsonObject | None:
+        """Return what a loaded run has to be given again, to stand where this one does.
+
+        Raises:
+            CheckpointError: the episode has gone on.
+        """
+        if self._moved:
+            raise CheckpointError("rules as source code can be saved at an episode's start only")
+        return self._given
+
+    def restore(self, given: JsonObject | None) -> None:
+        """Stand where the saved run stood, once something is asked."""
+        self.close()
+        self._given, self._loaded, self._moved = given, True, False
+
+    def close(self) -> None:
+        """End the worker; idempotent."""
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
+
+    def _begin(self) -> bool:
+        """Start a worker with the layers; return whether any filters observations."""
+        self.close()
+        self._wire = self._sandbox.worker()
+        sources = [p.Source(member.config.source, member.stream) for member in self.members]
+        resumable = self._base.capabilities.resumable
+        loaded = self._ask("source", p.Begin(sources, resumable), p.Loaded)
+        defined = {hook for hooks in loaded.hooks for hook in hooks}
+        self._filters_actions = "filter_action" in defined
+        self._reshapes = bool(defined & {"modify_transition", "filter_observation"})
+        return "filter_observation" in defined
+
+    def _go_on(self) -> None:
+        """Start the worker of a run that was loaded."""
+        if not self._loaded:
+            return
+        self._loaded = False
+        self._begin()
+        if self._given is not None:
+            given = copy_object(self._given)
+            self._filtered(_observation(given["observation"]), cast("JsonObject", given["state"]))
+        shown = [member.shown or Observation("") for member in self.members]
+        self._ask("source", p.Show(shown), p.Done)
+        self._shown = shown
+        for member in self.members:
+            member.shown = None
+
+    def _filtered(self, observation: Observation, state: JsonObject) -> Observation:
+        answer = self._ask("filter_observation", p.Reset(observation, p.raw(state)), p.Shown)
+        return _checked(answer.shown[0] if answer.shown else None)
+
+    def _state(self) -> Raw:
+        return p.raw(self._base.get_env_state())
+
+    def _ask(self, hook: str, request: p.Message, kind: type[p.M] | UnionType) -> Any:
+        if self._wire is None:
+            raise RulesError(hook, "died", "its process has ended; reset to start another")
+        try:
+            return self._wire.ask(hook, request, kind)
+        except BaseException:
+            self._wire = None
+            raise
+
+    def _stopped(self, answer: p.Stopped) -> StepResponse:
+        """Answer a blocked step: the layers outside of the one that blocked see it as any other."""
+        if not answer.reason or not 0 <= answer.layer < len(self.members):
+            raise RulesError("filter_action", "protocol", "it blocked in a way that isn't one")
+        shown = self._shown[answer.layer].preceded_by(answer.reason)
+        response = StepResponse(shown, info={"blocked": answer.reason})
+        if answer.reshaped is not None:
+            response = self._reshaped(response, answer.reshaped)
+        outside = len(self.members) - answer.layer - 1
+        self._shown[answer.layer + 1 :] = [response.observation] * outside
+        return response
+
+    def _reshaped(self, response: StepResponse, made: p.Reshaped) -> StepResponse:
+        """Put together what the hooks may have changed and what they may not; nothing is taken on trust."""
+        terminated = response.terminated and made.terminated
+        ended = terminated or made.truncated
+        resumable = response.ended and self._base.capabilities.resumable
+        if (made.resumed and not resumable) or (response.ended and not ended and not made.resumed):
+            raise RulesError("modify_transition", "protocol", "it masked an end that it may not mask")
+        observation = Observation(made.text, _json(made.data, "observation.data"))
+        info = {**_json(made.info, "info"), **response.info}
+        if made.resumed:
+            self._base.resume()
+        self._note(made.clamped)
+        return StepResponse(observation, response.reward, terminated, made.truncated, info)
+
+    def _note(self, clamped: list[str]) -> None:
+        new = set(clamped) & {"reward", "terminated"} - self._told
+        if new:
+            self._told |= new
+            _log.warning("rules_clamped", layer="rules", kept=sorted(self._told))
+
+
+def _plain(observation: Observation) -> JsonObject:
+    return {"text": observation.text, "data": observation.data}
+
+
+def _observation(plain: Json) -> Observation:
+    return Observation(**copy_object(plain))  # type: ignore[arg-type]
+
+
+def _checked(observation: Observation | None) -> Observation:
+    try:
+        return checked_observation(observation)
+    except DataError as error:
+        raise RulesError("filter_observation", "protocol", str(error)) from error
+
+
+def _json(value: object, path: str) -> JsonObject:
+    try:
+        return copy_object(value, path)
+    except DataError as error:
+        raise RulesError("modify_transition", "protocol", str(error)) from error

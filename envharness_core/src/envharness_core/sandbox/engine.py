@@ -1,0 +1,149 @@
+"""The engine: the layers of one run, with their hooks called in the order of a stack.
+
+It runs in a sandboxed worker; what it does is what a stack of trusted Rules layers does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import CodeType
+
+from attrs import define, field
+from msgspec import Raw
+
+from envharness_core.data import Action, Blocked, Observation, StepResponse
+from envharness_core.errors import RulesError
+from envharness_core.hooks import HOOKS, Hooks
+from envharness_core.sandbox import protocol as p
+from envharness_core.sandbox.dialect import FILENAME, Rules, Scope
+
+
+@define
+class Layer:
+    """One layer of the run: its code, and what it keeps within an episode."""
+
+    source: p.Source
+    code: CodeType
+    scope: Scope
+    hooks: Hooks
+    action: Action = field(factory=lambda: Action(""))
+    """What its filter let through in this step."""
+    shown: Observation = field(factory=lambda: Observation(""))
+
+
+class Engine:
+    """The layers of a run, innermost first.
+
+    Args:
+        sources: their code and seeds.
+        resumable: whether an end may be masked.
+    """
+
+    def __init__(self, sources: Sequence[p.Source], *, resumable: bool) -> None:
+        self.at = (0, "source")
+        """The layer and the hook that run, or ran last."""
+        self.sources = tuple(sources)
+        self.layers: list[Layer] = []
+        self._resumable = resumable
+        self._resumed = False
+
+    def begin(self) -> p.Loaded:
+        """Compile and make every layer; say which hooks each defines."""
+        for index, source in enumerate(self.sources):
+            self.at = (index, "source")
+            code = compile(source.code, FILENAME, "exec", dont_inherit=True)
+            scope, hooks = self._made(index, code, source.seed)
+            self.layers.append(Layer(source, code, scope, hooks))
+        return p.Loaded([list(layer.hooks.defined) for layer in self.layers])
+
+    def renew(self) -> None:
+        """Make every layer anew, its module and its stream included."""
+        for index, layer in enumerate(self.layers):
+            layer.scope, layer.hooks = self._made(index, layer.code, layer.source.seed)
+
+    def show(self, shown: Sequence[Observation]) -> None:
+        """Take what each layer last showed."""
+        for layer, observation in zip(self.layers, shown, strict=True):
+            layer.shown = observation
+
+    def shown(self) -> list[Observation]:
+        """Return what each layer last showed."""
+        return [layer.shown for layer in self.layers]
+
+    def reset(self, observation: Observation, state: Raw) -> Observation:
+        """Filter the first observation."""
+        for index, layer in enumerate(self.layers):
+            if layer.hooks.filters_observations:
+                self.at = (index, "filter_observation")
+                observation = layer.hooks.observation(observation, p.decode_state(state))
+            layer.shown = observation
+        return observation
+
+    def before(self, action: Action, state: Raw) -> p.Passed | p.Stopped:
+        """Filter an action, outermost layer first."""
+        for index in reversed(range(len(self.layers))):
+            layer = self.layers[index]
+            if layer.hooks.filters_actions:
+                self.at = (index, "filter_action")
+                answer = layer.hooks.action(action, p.decode_state(state))
+                if isinstance(answer, Blocked):
+                    return self._stopped(index, answer.reason, state)
+                action = answer
+            layer.action = action
+        return p.Passed(action.name, action.kwargs)
+
+    def after(self, action: Action | None, response: StepResponse, state: Raw) -> p.Reshaped:
+        """Reshape a response, innermost layer first."""
+        if action is not None:
+            for layer in self.layers:
+                layer.action = action
+        return self._outward(0, response, state)
+
+    def _stopped(self, index: int, reason: str, state: Raw) -> p.Stopped:
+        if not any(layer.hooks.reshapes for layer in self.layers):
+            return p.Stopped(index, reason, None)
+        shown = self.layers[index].shown.preceded_by(reason)
+        response = StepResponse(shown, info={"blocked": reason})
+        return p.Stopped(index, reason, self._outward(index + 1, response, state))
+
+    def _outward(self, start: int, response: StepResponse, state: Raw) -> p.Reshaped:
+        self._resumed = False
+        for index in range(start, len(self.layers)):
+            layer = self.layers[index]
+            if layer.hooks.reshapes:
+                response = self._reshaped(index, layer, response, state)
+            layer.shown = response.observation
+        clamped = set().union(*(layer.hooks.clamped for layer in self.layers))
+        observation = response.observation
+        return p.Reshaped(
+            observation.text,
+            observation.data,
+            response.terminated,
+            response.truncated,
+            response.info,
+            self._resumed,
+            sorted(clamped),
+        )
+
+    def _reshaped(self, index: int, layer: Layer, response: StepResponse, state: Raw) -> StepResponse:
+        self.at = (index, "modify_transition" if layer.hooks.modifies else "filter_observation")
+        layer.scope.response = response
+        reshaped = layer.hooks.response(
+            layer.action, response, p.decode_state(state), resumable=self._resumable
+        )
+        layer.scope.response = None
+        if response.ended and not reshaped.ended:
+            self._resumed = True
+        return reshaped
+
+    def _made(self, index: int, code: CodeType, seed: int) -> tuple[Scope, Hooks]:
+        self.at = (index, "source")
+        scope = Scope(seed)
+        found = scope.run(code)
+        if not (isinstance(found, type) and issubclass(found, Rules)):
+            raise RulesError("source", "compile", "it must define class _Rules(Rules) with at least one hook")
+        self.at = (index, "__init__")
+        hooks = Hooks(found(), scope.base)
+        if not hooks.defined:
+            raise RulesError("source", "compile", f"_Rules defines no hook; hooks: {', '.join(HOOKS)}")
+        return scope, hooks

@@ -1,0 +1,173 @@
+"""The messages between the runner, the zygote and a worker: length-prefixed msgpack, data only.
+
+A frame is a little-endian u32 and so many bytes: ``[nonce, message]``, with a nonce that the runner draws for each
+call and the worker repeats. Messages are arrays that begin with their type's name; anything else is a fault.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, TypeVar
+
+import msgspec
+
+from envharness_core.data import Action, Observation, StepResponse
+from envharness_core.jsondata import JsonObject
+
+LENGTH = struct.Struct("<I")
+
+NO_NONCE = 0
+"""The nonce of what a worker says unasked."""
+
+
+class Message(msgspec.Struct, array_like=True, tag=True):
+    """A message; its type's name is its tag."""
+
+
+M = TypeVar("M", bound=Message)
+
+
+class Source(msgspec.Struct, array_like=True):
+    """One layer's source code, and the seed of its random stream."""
+
+    code: str
+    seed: int
+
+
+class Check(Message):
+    """Read and compile a source, and make the layer once, to say what is wrong with it."""
+
+    code: str
+
+
+class Begin(Message):
+    """Make the layers of a run, innermost first."""
+
+    sources: list[Source]
+    resumable: bool
+
+
+class Show(Message):
+    """Take what each layer last showed, as when a checkpoint was loaded."""
+
+    shown: list[Observation]
+
+
+class Reset(Message):
+    """Filter the first observation."""
+
+    observation: Observation
+    state: msgspec.Raw
+
+
+class Before(Message):
+    """Filter an action; the state is the one before the step."""
+
+    action: Action
+    state: msgspec.Raw
+
+
+class After(Message):
+    """Reshape a response; the state is the one after the step. ``action`` is None where ``Before`` was asked."""
+
+    action: Action | None
+    response: StepResponse
+    state: msgspec.Raw
+
+
+class Renew(Message):
+    """Make the layers anew: a replay is over."""
+
+
+class Recall(Message):
+    """Say what each layer last showed."""
+
+
+Request = Check | Begin | Show | Reset | Before | After | Renew | Recall
+
+
+class Ready(Message):
+    """The worker is locked down, as far as was asked for."""
+
+
+class Unlocked(Message):
+    """The worker couldn't lock itself down, and ends."""
+
+    missing: str
+
+
+class Done(Message):
+    """Nothing more to say."""
+
+
+class Loaded(Message):
+    """Which hooks each layer defines, innermost first."""
+
+    hooks: list[list[str]]
+
+
+class Shown(Message):
+    """Observations: the filtered one, or one a layer."""
+
+    shown: list[Observation]
+
+
+class Passed(Message):
+    """The action that all filters let through."""
+
+    name: str
+    kwargs: dict[str, Any]
+
+
+class Stopped(Message):
+    """A layer blocked the action.
+
+    ``reshaped`` is what the layers outside of it made of the blocked step; None where the run has no hook that comes
+    after a step.
+    """
+
+    layer: int
+    reason: str
+    reshaped: Reshaped | None
+
+
+class Reshaped(Message):
+    """What the layers made of a response; there is no reward in it."""
+
+    text: str
+    data: dict[str, Any]
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+    resumed: bool
+    clamped: list[str]
+
+
+class Fault(Message):
+    """What went wrong, as ``RulesError`` has it; ``layer`` counts from the innermost."""
+
+    layer: int
+    hook: str
+    kind: str
+    detail: str
+    line: int | None
+    trace: str
+
+
+Reply = Ready | Unlocked | Done | Loaded | Shown | Passed | Stopped | Reshaped | Fault
+
+encode = msgspec.msgpack.Encoder().encode
+decode_request = msgspec.msgpack.Decoder(tuple[int, Request]).decode
+decode_reply = msgspec.msgpack.Decoder(tuple[int, Reply]).decode
+decode_state = msgspec.msgpack.Decoder(dict[str, Any]).decode
+
+
+def frame(nonce: int, message: Message) -> bytes:
+    """Return a message as it is written to a pipe."""
+    body = encode((nonce, message))
+    return LENGTH.pack(len(body)) + body
+
+
+def raw(state: JsonObject) -> msgspec.Raw:
+    """Return a state encoded, to be decoded once for each layer that reads it."""
+    return msgspec.Raw(encode(state))

@@ -1,0 +1,240 @@
+"""The wire: one worker's two pipes, seen from the runner, which treats whatever comes back as a stranger's word."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import UnionType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from envharness_core.errors import DataError, FaultKind, RulesError, SandboxError
+from envharness_core.sandbox import protocol as p
+from envharness_core.sandbox.config import SandboxConfig
+from envharness_core.sandbox.faults import LONGEST
+
+if TYPE_CHECKING:
+    from envharness_core.sandbox.host import Started
+
+_CHUNK = 1 << 20
+_WORKERS_OWN: tuple[FaultKind, ...] = ("compile", "contract", "raised", "memory", "forbidden")
+_GRACE = 30.0  # seconds that a worker has to lock itself down, on the busiest of machines
+
+
+class Wire:
+    """A worker as the runner sees it. Any fault closes it: the process is killed and reaped.
+
+    Args:
+        started: the process and its pipes, which the wire owns from now on.
+        config: what the user chose.
+        retire: reaps the process; returns how it ended, or None where nobody knows.
+    """
+
+    def __init__(self, started: Started, config: SandboxConfig, retire: Callable[[int], int | None]) -> None:
+        self._started = started
+        self._config = config
+        self._retire = retire
+        self._owner = os.getpid()
+        self._longest = int(config.reply_mb * (1 << 20)) + 64
+        self._readable, self._writable = select.poll(), select.poll()
+        self._readable.register(started.read, select.POLLIN)
+        self._writable.register(started.write, select.POLLOUT)
+        os.set_blocking(started.read, False)
+        os.set_blocking(started.write, False)
+        self._open = True
+
+    @property
+    def pid(self) -> int:
+        """The worker's process id."""
+        return self._started.pid
+
+    def hello(self, kind: Any) -> Any:
+        """Return what the worker says first, a message of the kind that is expected.
+
+        Raises:
+            SandboxError: it died before that, or said something else.
+        """
+        try:
+            clock = _Deadline(self.pid, _GRACE, _GRACE)
+            message = msgspec.msgpack.decode(self._received(clock), type=tuple[int, kind])[1]
+        except (_Broken, msgspec.MsgspecError) as broken:
+            raise SandboxError(f"a worker of the rules sandbox didn't start: {broken}") from broken
+        return message
+
+    def ask(self, hook: str, request: p.Message, kind: type[p.M] | UnionType) -> Any:
+        """Send a request and return the answer, which has the kind that was asked for.
+
+        Args:
+            hook: what the runner is about, for errors.
+            request: the message.
+            kind: what the answer must be, a message's type or several.
+
+        Raises:
+            DataError: the request holds what isn't data.
+            RulesError: the worker said what went wrong, or it hung, died, or answered what it may not.
+            SandboxError: it was lost through no fault of its own.
+        """
+        nonce = secrets.randbits(63) + 1
+        try:
+            framed = p.frame(nonce, request)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError("", f"what is inside of the rules gave what isn't data: {error}") from error
+        config = self._config
+        clock = _Deadline(self.pid, config.seconds, config.wall_seconds)
+        try:
+            self._send(framed, clock)
+            return _wanted(_decoded(self._received(clock), nonce), kind)
+        except _Broken as broken:
+            raise self._ended(hook, broken) from broken
+        except BaseException:  # a fault that was told, or Ctrl-C in the middle of a frame
+            self.close()
+            raise
+
+    def close(self) -> int | None:
+        """Kill and reap the process, release the pipes; idempotent. Return how it ended, where that is known."""
+        if not self._open:
+            return None
+        self._open = False
+        started = self._started
+        if os.getpid() == self._owner:
+            with suppress(ProcessLookupError):
+                if started.pidfd is None:  # not reaped before it is retired, so the id is still its own
+                    os.kill(started.pid, signal.SIGKILL)
+                else:
+                    signal.pidfd_send_signal(started.pidfd, signal.SIGKILL)
+        for descriptor in (started.read, started.write, started.pidfd):
+            if descriptor is not None:
+                os.close(descriptor)
+        return self._retire(started.pid) if os.getpid() == self._owner else None
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.close()
+
+    def _ended(self, hook: str, broken: _Broken) -> RulesError | SandboxError:
+        """Say how a worker broke off; closes the wire."""
+        if broken.kind != "died":
+            self.close()
+            return RulesError(hook, broken.kind, str(broken))
+        code = self._reaped()
+        if code is None:
+            return SandboxError("the rules sandbox broke down: its zygote has ended")
+        if -code == signal.SIGXCPU:
+            return RulesError(hook, "timeout", "its process used up its CPU time")
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return RulesError(hook, "died", f"its process ended ({how})")
+
+    def _reaped(self) -> int | None:
+        """Close the wire to a worker that has closed its pipe; return how it ended."""
+        if self._started.pidfd is not None:
+            ended = select.poll()
+            ended.register(self._started.pidfd, select.POLLIN)
+            ended.poll(1000)
+        return self.close()
+
+    def _send(self, data: bytes, clock: _Deadline) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._started.write, view) :]
+            except BlockingIOError:
+                clock.wait(self._writable)
+            except BrokenPipeError as error:
+                raise _Broken("died", "its process ended") from error
+
+    def _received(self, clock: _Deadline) -> bytes:
+        (length,) = p.LENGTH.unpack(self._read(p.LENGTH.size, clock))
+        if length > self._longest:
+            raise _Broken("protocol", f"an answer of {length:,} bytes; {self._longest:,} are allowed")
+        return self._read(length, clock)
+
+    def _read(self, count: int, clock: _Deadline) -> bytes:
+        parts: list[bytes] = []
+        while count:
+            try:
+                part = os.read(self._started.read, min(count, _CHUNK))
+            except BlockingIOError:
+                clock.wait(self._readable)
+                continue
+            if not part:
+                raise _Broken("died", "its process ended")
+            parts.append(part)
+            count -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class _Broken(Exception):  # noqa: N818 - not an error of anybody's yet
+    """A wire that can't go on."""
+
+    def __init__(self, kind: FaultKind, detail: str) -> None:
+        super().__init__(detail)
+        self.kind = kind
+
+
+class _Deadline:
+    """How long a call may take: so many CPU seconds of the worker's, and so many on the clock.
+
+    The first spares rules on a busy machine, where a worker hardly gets to run; the second ends what sleeps.
+    """
+
+    def __init__(self, pid: int, seconds: float, wall_seconds: float) -> None:
+        self._pid = pid
+        self._seconds = seconds
+        self._wall = wall_seconds
+        self._began = time.monotonic()
+        self._used: float | None = None
+
+    def wait(self, ready: select.poll) -> None:
+        """Wait until a pipe is ready.
+
+        Raises:
+            _Broken: the time is over.
+        """
+        if self._used is None:
+            self._used = _cpu_seconds(self._pid)
+        while True:
+            gone = time.monotonic() - self._began
+            used = _cpu_seconds(self._pid) - self._used if gone >= self._seconds else 0.0
+            left = min(self._seconds - used, self._wall - gone)
+            if left <= 0:
+                raise _Broken("timeout", f"it took longer than {self._seconds:g} seconds")
+            if ready.poll(max(1, int(left * 1000))):
+                return
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process; the clock's where that can't be asked."""
+    try:
+        return time.clock_gettime((~pid << 3) | 2)  # MAKE_PROCESS_CPUCLOCK of linux/posix-timers.h
+    except OSError:
+        return time.monotonic()
+
+
+def _decoded(body: bytes, nonce: int) -> p.Reply:
+    try:
+        repeated, answer = p.decode_reply(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _Broken("protocol", f"an answer that isn't one: {error}") from error
+    if repeated != nonce:
+        raise _Broken("protocol", "an answer to something that wasn't asked")
+    return answer
+
+
+def _wanted(answer: p.Reply, kind: type | UnionType) -> p.Reply:
+    if isinstance(answer, kind):
+        return answer
+    if isinstance(answer, p.Fault):
+        raise _told(answer)
+    raise _Broken("protocol", f"it answered with {type(answer).__name__}")
+
+
+def _told(fault: p.Fault) -> RulesError:
+    kind: FaultKind = fault.kind if fault.kind in _WORKERS_OWN else "protocol"
+    detail, trace = fault.detail[:LONGEST], fault.trace[:LONGEST]
+    return RulesError(fault.hook[:40], kind, detail, fault.line, trace)

@@ -1,0 +1,120 @@
+"""A worker: serves one run of layers for one episode, locked down, over two pipes."""
+
+from __future__ import annotations
+
+import os
+from types import CodeType
+
+from envharness_core.errors import RulesError
+from envharness_core.hooks import HOOKS
+from envharness_core.sandbox import protocol as p
+from envharness_core.sandbox.dialect import FILENAME
+from envharness_core.sandbox.engine import Engine
+from envharness_core.sandbox.faults import fault_of
+from envharness_core.sandbox.static import problems
+
+READ, WRITE = 3, 4
+"""The descriptors of a worker's two pipes, the only ones that it has."""
+
+_CHUNK = 1 << 16
+
+
+def serve(longest: int) -> None:
+    """Answer requests until the runner closes the pipe; whatever is caught becomes a fault.
+
+    Args:
+        longest: bytes that a reply may have.
+    """
+    server = Server(longest)
+    while True:
+        nonce, request = p.decode_request(_received())
+        _send(server.answered(nonce, request))
+
+
+class Server:
+    """What a worker keeps: its engine, once that has begun."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._engine = Engine((), resumable=False)
+
+    def answered(self, nonce: int, request: p.Request) -> bytes:
+        """Return the frame that answers a request."""
+        try:
+            framed = p.frame(nonce, self._done(request))
+        except BaseException as error:  # noqa: BLE001 - a designer's code may raise anything at all
+            return p.frame(nonce, self._fault(error))
+        if len(framed) > self._longest:
+            size = f"what it returned takes {len(framed):,} bytes; {self._longest:,} are allowed"
+            return p.frame(nonce, self._fault(RulesError(self._engine.at[1], "contract", size)))
+        return framed
+
+    def _fault(self, error: BaseException) -> p.Fault:
+        engine = self._engine
+        return fault_of(error, engine.at, [source.code for source in engine.sources], self._hook())
+
+    def _done(self, request: p.Request) -> p.Reply:
+        match request:
+            case p.Check(code):
+                return self._checked(code)
+            case p.Begin(sources, resumable):
+                self._engine = Engine(sources, resumable=resumable)
+                return self._engine.begin()
+        engine = self._engine
+        match request:
+            case p.Before(action, state):
+                return engine.before(action, state)
+            case p.After(action, response, state):
+                return engine.after(action, response, state)
+            case p.Reset(observation, state):
+                return p.Shown([engine.reset(observation, state)])
+            case p.Renew():
+                engine.renew()
+            case p.Show(shown):
+                engine.show(shown)
+            case p.Recall():
+                return p.Shown(engine.shown())
+        return p.Done()
+
+    def _checked(self, code: str) -> p.Reply:
+        self._engine = Engine([p.Source(code, 0)], resumable=True)
+        found = problems(code)
+        if not found:
+            return self._engine.begin()
+        kind = "forbidden" if all(problem.forbidden for problem in found) else "compile"
+        told = "; ".join(f"line {problem.line}: {problem.text}" for problem in found[:5])
+        return p.Fault(0, "source", kind, told, found[0].line, "")
+
+    def _hook(self) -> CodeType | None:
+        """Return the code of the hook that ran last, to say where it stands."""
+        index, name = self._engine.at
+        if name not in HOOKS or index >= len(self._engine.layers):
+            return None
+        owner: object = self._engine.layers[index].hooks.owner
+        code = getattr(getattr(type(owner), name, None), "__code__", None)
+        return code if isinstance(code, CodeType) and code.co_filename == FILENAME else None
+
+
+def _received() -> bytes:
+    (length,) = p.LENGTH.unpack(_read(p.LENGTH.size))
+    return _read(length)
+
+
+def _read(count: int) -> bytes:
+    data = os.read(READ, count)
+    if len(data) == count:
+        return data
+    parts = [data]
+    missing = count - len(data)
+    while missing:
+        if not parts[-1]:
+            os._exit(0)  # the runner has gone
+        parts.append(os.read(READ, min(missing, _CHUNK)))
+        missing -= len(parts[-1])
+    return b"".join(parts)
+
+
+def _send(data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(WRITE, view) :]
