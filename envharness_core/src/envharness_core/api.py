@@ -131,6 +131,7 @@ def _rollout_specs(
     if count < 1:
         raise ConfigError(f"count: expected 1 or more, got {count}")
     with foreign("the stack"), build_stack(plugins, spec, stacked) as built:
+        built.check()
         _rehearse(built, seed, task)
         capabilities, tools = built.capabilities, built.tools()
     upstream = f"{capabilities.upstream} {capabilities.version}"

@@ -1,4 +1,8 @@
-"""Checkpoints: a stack as a JSON file, written atomically; loading one never runs code that it holds."""
+"""Checkpoints: a stack as a JSON file, written atomically; loading one never runs code that it holds.
+
+Files of version 1, which the reference implementation writes, are read as well. They say how an episode begins, not
+where it is: ``load`` returns such a stack before its reset, and ``start_of`` says what to reset it with.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, cast
 
+from envharness_core import version_1
 from envharness_core.converter import structure
 from envharness_core.errors import CheckpointError, ConfigError, DataError
 from envharness_core.jsondata import Json, JsonObject, copy_object
@@ -43,14 +48,36 @@ def load(plugins: Plugins, checkpoint: JsonObject) -> Stack:
         ConfigError: it names a component that isn't installed.
     """
     version = checkpoint.get("schema_version")
+    if version == 1:
+        env, layers = version_1.specs(checkpoint)
+        return build_stack(plugins, env, layers)
     if version != SCHEMA_VERSION:
         newer = isinstance(version, int) and version > SCHEMA_VERSION
         advice = "upgrade envharness-core" if newer else "it isn't a checkpoint that this version reads"
         raise CheckpointError(f"schema_version: expected {SCHEMA_VERSION}, got {version!r}; {advice}")
-    layers = checkpoint.get("layers")
-    if not isinstance(layers, list):
+    return _loaded(plugins, checkpoint)
+
+
+def start_of(checkpoint: JsonObject) -> tuple[int, JsonObject]:
+    """Return seed and options of the reset with which a version 1 checkpoint's episode begins.
+
+        >>> stack = load(plugins, old)
+        >>> seed, options = start_of(old)
+        >>> first = stack.reset(seed, options)
+
+    Raises:
+        CheckpointError: it is of another version, or doesn't say.
+    """
+    if checkpoint.get("schema_version") != 1:
+        raise CheckpointError("start_of: only version 1 says how an episode begins; load the others")
+    return version_1.start(checkpoint)
+
+
+def _loaded(plugins: Plugins, checkpoint: JsonObject) -> Stack:
+    entries = checkpoint.get("layers")
+    if not isinstance(entries, list):
         raise CheckpointError("layers: expected a list")
-    specs = [_spec(entry, f"layers[{index}]") for index, entry in enumerate(layers)]
+    specs = [_spec(entry, f"layers[{index}]") for index, entry in enumerate(entries)]
     stack = build_stack(plugins, _spec(checkpoint.get("env"), "env"), specs)
     try:
         stack.chain.load(checkpoint)

@@ -16,6 +16,7 @@ from envharness_core.errors import ConfigError, DataError
 from envharness_core.jsondata import JsonObject, copy_object
 from envharness_core.kinds import BRIDGE, DESIGNER, EXECUTOR, OBJECTIVE, POLICY
 from envharness_core.plugins import Plugins
+from envharness_core.sandbox.config import SandboxConfig
 from envharness_core.spec import ComponentSpec
 
 CONFIG_VERSION = 1
@@ -111,6 +112,7 @@ class RunConfig:
         campaign: how rollouts are spent.
         report: what is measured afterwards.
         executor: where episodes are played; changes no result.
+        sandbox: how rules that are given as source code run; changes no result.
         plugins: further plugins as ``{name: importable module}``.
     """
 
@@ -126,6 +128,7 @@ class RunConfig:
     campaign: CampaignConfig = Factory(CampaignConfig)
     report: ReportConfig = Factory(ReportConfig)
     executor: ComponentSpec = Factory(lambda: ComponentSpec("core/local"))
+    sandbox: SandboxConfig = Factory(SandboxConfig)
     plugins: dict[str, str] = Factory(dict)
 
     def as_json(self) -> JsonObject:
@@ -133,8 +136,8 @@ class RunConfig:
         return unstructure(self)
 
     def identity(self) -> JsonObject:
-        """Return what decides the run's results: everything but the executor."""
-        return {key: value for key, value in self.as_json().items() if key != "executor"}
+        """Return what decides the run's results: everything but the executor and the sandbox."""
+        return {key: value for key, value in self.as_json().items() if key not in ("executor", "sandbox")}
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:

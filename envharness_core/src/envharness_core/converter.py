@@ -18,6 +18,7 @@ from cattrs.gen import make_dict_structure_fn
 
 from envharness_core.errors import ConfigError, DataError, EnvHarnessError, nearest
 from envharness_core.jsondata import Json, JsonObject, copy_json, copy_object
+from envharness_core.sandbox.config import SandboxConfig
 from envharness_core.spec import ComponentSpec
 
 T = TypeVar("T")
@@ -193,6 +194,10 @@ def _build() -> Converter:
     converter.register_structure_hook_func(lambda cls: cls == Json, lambda value, _: copy_json(value))
     converter.register_unstructure_hook_func(lambda cls: cls in (JsonObject, Json), copy_json)
     converter.register_structure_hook(ComponentSpec, _component)
+    table = _table(SandboxConfig, converter)
+    converter.register_structure_hook(
+        SandboxConfig, lambda value, kind: table({"mode": value} if isinstance(value, str) else value, kind)
+    )
     converter.register_unstructure_hook(ComponentSpec, ComponentSpec.as_json)
     return converter
 

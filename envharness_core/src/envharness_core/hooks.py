@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from envharness_core.checked import checked_observation, checked_response
 from envharness_core.data import Action, Blocked, EnvState, Observation, StepResponse
 from envharness_core.errors import PLUGIN_FAULTS, DataError, RulesError
-from envharness_core.jsondata import JsonObject, copy_object
+from envharness_core.jsondata import Json, JsonObject, copy_object
 
 T = TypeVar("T")
 
@@ -132,6 +132,21 @@ class Hooks:
             return getattr(self.owner, hook)(*args)
         except PLUGIN_FAULTS as error:
             raise RulesError(hook, "raised", f"{type(error).__name__}: {error}") from error
+
+
+def unless_same(given: Observation, shown: Observation) -> Observation | None:
+    """Return what a layer shows, or None where that is what it was given: then it is read from inside again."""
+    return None if shown == given else shown
+
+
+def saved_observation(observation: Observation | None) -> JsonObject | None:
+    """Return an observation as plain data, for a checkpoint."""
+    return None if observation is None else {"text": observation.text, "data": observation.data}
+
+
+def loaded_observation(saved: Json) -> Observation | None:
+    """Take back what ``saved_observation`` returned."""
+    return None if saved is None else Observation(**copy_object(saved))  # type: ignore[arg-type]
 
 
 def _plain(text: str, path: str) -> str:

@@ -19,6 +19,8 @@ from envharness_core.errors import (
     DataError,
     EnvHarnessError,
     ProviderError,
+    RulesError,
+    SandboxError,
     VerifierError,
 )
 from envharness_core.jsondata import JsonObject, copy_object
@@ -95,7 +97,8 @@ class Player:
         try:
             stack = self._stack(spec)
         except PLUGIN_FAULTS as error:
-            outcome = Outcome.ENV_ERROR if isinstance(error, BridgeError) else Outcome.RULES_ERROR
+            outside = isinstance(error, BridgeError | SandboxError)
+            outcome = Outcome.ENV_ERROR if outside else Outcome.RULES_ERROR
             raise _Ending(outcome, _said(error)) from error
         try:
             return stack, self._policy(spec)
@@ -133,6 +136,8 @@ def _played(play: _Play) -> tuple[_Ending, Verdict | None]:
         return broken, None
     except ProviderError as error:
         return _Ending(Outcome.PROVIDER_ERROR, _said(error)), None
+    except SandboxError as error:
+        return _Ending(Outcome.ENV_ERROR, _said(error)), None
     except BridgeError as error:
         outcome = Outcome.VERIFIER_ERROR if isinstance(error, VerifierError) else Outcome.ENV_ERROR
         return _Ending(outcome, _said(error)), None
@@ -294,13 +299,19 @@ def _close(thing: Stack | Policy | None) -> None:
 
 
 def _said(error: BaseException) -> str:
-    """Say what happened, and where: the message, and the innermost frames of the traceback."""
+    """Say what happened, and where: the message, and the innermost frames of the traceback, or a rule's own lines."""
     try:
         head = str(error) if isinstance(error, EnvHarnessError) else f"{type(error).__name__}: {error}"
     except PLUGIN_FAULTS:
         head = f"{type(error).__name__}, which can't be printed"
-    cause = error.__cause__ or error
-    frames = traceback.extract_tb(cause.__traceback__)[-3:]
-    where = "; ".join(f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in frames)
+    where = _where(error)
     text = f"{head} [{where}]" if where else head
     return text[:4000].encode(errors="replace").decode()
+
+
+def _where(error: BaseException) -> str:
+    if isinstance(error, RulesError) and (error.trace or error.kind != "raised"):
+        return "; ".join(error.trace.split("\n")) if error.trace else ""
+    cause = error.__cause__ or error
+    frames = traceback.extract_tb(cause.__traceback__)[-3:]
+    return "; ".join(f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in frames)

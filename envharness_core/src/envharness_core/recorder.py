@@ -152,6 +152,8 @@ class Recorder(Env):
     def resume(self) -> None:
         if not self.capabilities.resumable:
             raise LayerError(f"{self._name} is not resumable, so its end can't be masked")
+        if not self._ended:  # it was a layer that had ended the episode
+            return
         with self._border("resume"):
             self._bridge.resume()
         self.log.append("resume")

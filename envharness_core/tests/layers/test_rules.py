@@ -10,8 +10,7 @@ import pytest
 from attrs import evolve
 
 from envharness_core.data import Action, Blocked, EnvState, Observation, StepResponse
-from envharness_core.env import Env
-from envharness_core.errors import ConfigError, LayerError, RulesError
+from envharness_core.errors import LayerError, RulesError
 from envharness_core.guard import Guard
 from envharness_core.jsondata import JsonObject
 from envharness_core.layer import Layer
@@ -355,17 +354,3 @@ def test_the_layers_randomness_is_its_own(guarded: Guarded) -> None:
     assert guard.reset(1, {**TASK, "layer_seed": 4}).observation == first
     assert guard.reset(0, {**TASK, "layer_seed": 5}).observation != first
     assert random.getstate() == state
-
-
-def test_source_code_is_refused_until_there_is_a_sandbox(plugins: Plugins) -> None:
-    spec = ComponentSpec("rules", {"source": "class _Rules(Rules): pass"})
-    with pytest.raises(ConfigError, match=r"runs? only in the rules sandbox"):
-        build_stack(plugins, ComponentSpec("toy24"), [spec])
-
-
-def test_a_rules_class_without_hooks_passes_everything(guarded: Guarded) -> None:
-    guard, recorder = guarded(Rules)
-    inner: Env = recorder
-    first = guard.reset(0, TASK)
-    assert first.observation == inner.observe()
-    assert guard.step(ADD) == StepResponse(Observation("The count is 1.", {"count": 1}))

@@ -73,7 +73,7 @@ def run_campaign(
         ConfigError: the config is wrong, the folder holds something else or another config's run, or it is in use.
         PluginError: a plugin that the config names is broken.
     """
-    plugins = plugins or Plugins(config.plugins)
+    plugins = plugins or Plugins(config.plugins, sandbox=config.sandbox)
     config = resolve(config, plugins)
     world = look_at(config, plugins)
     try:
@@ -202,6 +202,7 @@ class _Run:
 
     def _check(self, layers: Sequence[ComponentSpec]) -> tuple[ComponentSpec, ...]:
         with build_stack(self._plugins, self._config.bridge, layers) as stack:
+            stack.check()
             return stack.layers
 
     def _next_wave(self) -> None:

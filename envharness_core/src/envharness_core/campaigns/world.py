@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 
 from attrs import frozen
@@ -13,6 +14,7 @@ from envharness_core.episode import Design
 from envharness_core.errors import BridgeError, ConfigError, EnvHarnessError, foreign, unknown
 from envharness_core.kinds import BRIDGE, DESIGNER, POLICY
 from envharness_core.plugins import Plugins
+from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import build_stack
 
 
@@ -60,8 +62,13 @@ def check_fit(config: RunConfig, plugins: Plugins, world: World) -> None:
                 policy.check(tools)
     with foreign(f"designer {config.designer.use}"):
         plugins.create(DESIGNER, config.designer, "designer").check(
-            lambda layers: build_stack(plugins, config.bridge, layers).close()
+            lambda layers: _try_out(plugins, config.bridge, layers)
         )
+
+
+def _try_out(plugins: Plugins, bridge: ComponentSpec, layers: Sequence[ComponentSpec]) -> None:
+    with build_stack(plugins, bridge, layers) as stack:
+        stack.check()
 
 
 def select_tasks(bridge: Bridge, config: RunConfig) -> tuple[TaskSummary, ...]:

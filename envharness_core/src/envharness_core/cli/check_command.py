@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import click
 
-from envharness_core.cli.options import clean_stdout, component, json_option, plugin_option, print_json
+from envharness_core.cli.options import (
+    clean_stdout,
+    json_option,
+    layer_component,
+    plugin_option,
+    print_json,
+    sandbox_option,
+)
 from envharness_core.contract import CheckResult, check_bridge, check_layer
 from envharness_core.errors import ConfigError, foreign, unknown
 from envharness_core.kinds import BRIDGE, LAYER
 from envharness_core.plugins import Plugins, short_name
+from envharness_core.sandbox.config import SandboxConfig
 from envharness_core.spec import ComponentSpec
 
 
 @click.command("check")
 @click.argument("name")
 @click.option("--text", "texts", multiple=True, help="For a bridge: what a text argument may be; repeatable.")
+@sandbox_option
 @plugin_option
 @json_option
-def command(name: str, texts: tuple[str, ...], modules: dict[str, str], as_json: bool) -> None:  # noqa: FBT001
-    """Check NAME, a bridge or a layer, against the contract: a name, or {use = "name", option = value}.
+def command(
+    name: str,
+    texts: tuple[str, ...],
+    sandbox: SandboxConfig,
+    modules: dict[str, str],
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    """Check NAME, a bridge or a layer, against the contract.
+
+    It is a name, {use = "name", option = value}, or a file of rules (rules.py).
 
     Ends with exit code 1 where a check fails.
     """
-    plugins = Plugins(modules)
-    spec = component(name, "component")
+    plugins = Plugins(modules, sandbox=sandbox)
+    spec = layer_component(name, "component")
 
     def heard(result: CheckResult) -> None:
         if not as_json:

@@ -28,7 +28,7 @@ def command(config_path: Path, overrides: tuple[str, ...], as_json: bool) -> Non
     """Check CONFIG and print it with all defaults and full names."""
     config = read_config(config_path, overrides)
     find_beside(config_path.absolute().parent)
-    plugins = Plugins(config.plugins)
+    plugins = Plugins(config.plugins, sandbox=config.sandbox)
     with clean_stdout(as_json):
         config = resolve(config, plugins)
         world = look_at(config, plugins)

@@ -11,6 +11,7 @@ import click
 _COMMANDS = {
     "check": "Check a component against the contract.",
     "config": "Print a config with everything resolved.",
+    "doctor": "Say what holds on this machine.",
     "plugins": "List what is installed.",
     "report": "Print what a run found.",
     "rollout": "Play a task a few times.",

@@ -46,6 +46,22 @@ plugin_option = click.option(
 )
 
 
+def _sandbox(ctx: click.Context, parameter: click.Parameter, value: str) -> Any:
+    from envharness_core.sandbox.config import SandboxConfig
+
+    return SandboxConfig(mode="process" if value == "process" else "locked")
+
+
+sandbox_option = click.option(
+    "--sandbox",
+    type=click.Choice(["locked", "process"]),
+    default="locked",
+    show_default=True,
+    callback=_sandbox,
+    help="How rules given as source code run; see envharness doctor.",
+)
+
+
 def find_beside(folder: Path) -> None:
     """Let modules be imported from a folder, here and in worker processes."""
     if str(folder) not in sys.path:
@@ -107,6 +123,23 @@ def component(text: str, what: str) -> Any:
         return structure(json.loads(text), ComponentSpec, what)
     except ValueError as error:
         raise ConfigError(f"{what}: neither a name, an inline TOML table nor JSON: {error}") from error
+
+
+def layer_component(text: str, what: str) -> Any:
+    """Read a layer from the command line: a component, or a file of rules that is named as ``*.py``.
+
+    Raises:
+        ConfigError: it is neither, or the file can't be read.
+    """
+    from envharness_core.errors import ConfigError
+    from envharness_core.spec import ComponentSpec
+
+    if not text.endswith(".py"):
+        return component(text, what)
+    try:
+        return ComponentSpec("core/rules", {"source": Path(text).read_text(encoding="utf-8")})
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{what}: {text}: {error}") from error
 
 
 def configure_logging() -> None:

@@ -7,22 +7,37 @@ from collections import Counter
 import click
 
 from envharness_core.api import Rollout, rollout
-from envharness_core.cli.options import clean_stdout, component, json_option, plugin_option, print_json
+from envharness_core.cli.options import (
+    clean_stdout,
+    component,
+    json_option,
+    layer_component,
+    plugin_option,
+    print_json,
+    sandbox_option,
+)
 from envharness_core.episode import Limits, graded, wins
 from envharness_core.jsondata import JsonObject
 from envharness_core.plugins import Plugins
 from envharness_core.posterior import wilson_interval
+from envharness_core.sandbox.config import SandboxConfig
 
 
 @click.command("rollout")
 @click.argument("bridge")
 @click.argument("task")
 @click.option("--policy", required=True, help='A name, or {use = "name", option = value}.')
-@click.option("--layer", "layers", multiple=True, help="A layer, likewise; repeatable, innermost first.")
+@click.option(
+    "--layer",
+    "layers",
+    multiple=True,
+    help="A layer, likewise, or a file such as rules.py; repeatable, innermost first.",
+)
 @click.option("-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="How often.")
 @click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), default=0, show_default=True)
 @click.option("--steps", type=click.IntRange(min=1), default=50, show_default=True, help="Step limit.")
 @click.option("--executor", default="inline", show_default=True)
+@sandbox_option
 @plugin_option
 @click.option("--show", is_flag=True, help="Print what happened, step by step.")
 @json_option
@@ -35,6 +50,7 @@ def command(
     seed: int,
     steps: int,
     executor: str,
+    sandbox: SandboxConfig,
     modules: dict[str, str],
     show: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
@@ -45,12 +61,12 @@ def command(
             component(bridge, "bridge"),
             task,
             component(policy, "policy"),
-            [component(layer, f"layers[{index}]") for index, layer in enumerate(layers)],
+            [layer_component(layer, f"layers[{index}]") for index, layer in enumerate(layers)],
             count=count,
             seed=seed,
             limits=Limits(steps=steps),
             executor=component(executor, "executor"),
-            plugins=Plugins(modules),
+            plugins=Plugins(modules, sandbox=sandbox),
         )
     if as_json:
         print_json(_report(played))

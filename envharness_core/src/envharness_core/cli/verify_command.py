@@ -24,7 +24,7 @@ def command(folder: Path, as_json: bool) -> None:  # noqa: FBT001
     """
     with opened(folder) as store, clean_stdout(as_json):
         config = make_config(cast("JsonObject", store.meta("config")))
-        found = verify_run(store, Plugins(config.plugins))
+        found = verify_run(store, Plugins(config.plugins, sandbox=config.sandbox))
     if as_json:
         print_json(found.as_json())
     else:

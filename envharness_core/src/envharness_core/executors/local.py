@@ -165,7 +165,7 @@ def _start(plugins: Plugins) -> _Worker:
             ours.close()
             raise EnvHarnessError(f"a worker process can't be started: {error}") from error
     channel = Connection(ours.detach())
-    channel.send(plugins.modules)
+    channel.send((plugins.modules, plugins.sandbox))
     return _Worker(process, channel)
 
 

@@ -13,8 +13,10 @@ from envharness_core.trajectory import compressed
 
 
 def serve(channel: Connection) -> None:
-    """Play the specs that arrive, and answer each with its record; the first message is the plugin modules."""
-    plugins = Plugins(channel.recv())
+    """Play the specs that arrive, and answer each with its record; the first message is the plugin modules
+    and what the user chose about the rules sandbox."""
+    modules, sandbox = channel.recv()
+    plugins = Plugins(modules, sandbox=sandbox)
     with Player(plugins) as player:
         while True:
             try:

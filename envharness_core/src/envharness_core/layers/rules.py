@@ -19,7 +19,7 @@ from envharness_core.data import (
 )
 from envharness_core.env import Env
 from envharness_core.errors import LayerError, nearest
-from envharness_core.hooks import HOOKS, Hooks
+from envharness_core.hooks import HOOKS, Hooks, loaded_observation, saved_observation, unless_same
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.layer import Layer
 
@@ -29,10 +29,11 @@ _log = structlog.get_logger()
 class Rules(Layer[ConfigT]):
     """A layer of three hooks; a trusted subclass in a plugin overrides those that it wants.
 
-    The layer keeps the observation that it last showed: ``observe()`` returns it, and so does a blocked step, with the
-    reason in front. A hook gets copies. What it may change is fixed: an action's name and arguments, observations, info
-    (the keys that were there survive), ``truncated``, and ``terminated`` from true to false where the bridge is
-    resumable. The reward passes through. ``env_state.extras`` is scratch, empty at each reset and after a replay, where
+    The layer keeps the observation that it last showed, where that isn't what it was given: ``observe()`` returns it,
+    and so does a blocked step, with the reason in front. A hook gets copies. What it may change is fixed: an action's
+    name and arguments, observations, info (the keys that were there survive), ``truncated``, and ``terminated`` from
+    true to false where the bridge is resumable. The reward passes through. ``env_state.extras`` is scratch, empty at
+    each reset and after a replay, where
     the random stream begins anew as well. The smallest one::
 
         class NoShouting(Rules):
@@ -53,7 +54,8 @@ class Rules(Layer[ConfigT]):
     def __init__(self, inner: Env, config: ConfigT) -> None:
         super().__init__(inner, config)
         self._hooks = Hooks(self, Rules)
-        self._shown = Observation("")
+        self._shown: Observation | None = None
+        """What was last shown; None where that was what is inside."""
         self._told: set[str] = set()
 
     def filter_action(self, action: Action, env_state: EnvState) -> Action | Blocked:
@@ -76,28 +78,26 @@ class Rules(Layer[ConfigT]):
     def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
         response = super().reset(seed, options)
         self._hooks.extras = {}
-        self._shown = response.observation
+        self._shown = None
         if not self._hooks.filters_observations:
             return response
-        self._shown = self._hooks.observation(response.observation, self.inner.get_env_state())
-        return evolve(response, observation=self._shown)
+        shown = self._hooks.observation(response.observation, self.inner.get_env_state())
+        self._shown = unless_same(response.observation, shown)
+        return evolve(response, observation=shown)
 
     def step(self, action: Action) -> StepResponse:
         hooks = self._hooks
         if hooks.filters_actions:
             allowed = hooks.action(action, self.inner.get_env_state())
             if isinstance(allowed, Blocked):
-                shown = self._shown.preceded_by(allowed.reason)
+                shown = self.observe().preceded_by(allowed.reason)
                 return StepResponse(shown, info={"blocked": allowed.reason})
             action = allowed
         response = self.inner.step(action)
-        if hooks.reshapes:
-            response = self._reshaped(action, response)
-        self._shown = response.observation
-        return response
+        return self._reshaped(action, response) if hooks.reshapes else response
 
     def observe(self) -> Observation:
-        return self._shown
+        return self.inner.observe() if self._shown is None else self._shown
 
     def notify_replay_complete(self) -> None:
         super().notify_replay_complete()
@@ -105,12 +105,11 @@ class Rules(Layer[ConfigT]):
         self._random = None
 
     def own_state(self) -> JsonObject:
-        shown: JsonObject = {"text": self._shown.text, "data": self._shown.data}
-        return {"extras": self._hooks.extras, "shown": shown}
+        return {"extras": self._hooks.extras, "shown": saved_observation(self._shown)}
 
     def restore(self, state: JsonObject) -> None:
         self._hooks.extras = copy_object(state["extras"])
-        self._shown = Observation(**copy_object(state["shown"]))  # type: ignore[arg-type]
+        self._shown = loaded_observation(state["shown"])
 
     def _reshaped(self, action: Action, response: StepResponse) -> StepResponse:
         resumable = self.capabilities.resumable
@@ -118,6 +117,7 @@ class Rules(Layer[ConfigT]):
         reshaped = self._hooks.response(action, response, state, resumable=resumable)
         if response.ended and not reshaped.ended:
             self.inner.resume()
+        self._shown = unless_same(response.observation, reshaped.observation)
         if self._hooks.clamped - self._told:
             self._told |= self._hooks.clamped
             _log.warning("rules_clamped", layer=type(self).__name__, kept=sorted(self._told))

@@ -14,6 +14,7 @@ from envharness_core.checked import checked_observation
 from envharness_core.data import Action, Capabilities, Observation, ResetResponse, StepResponse
 from envharness_core.env import Env
 from envharness_core.errors import CheckpointError, DataError, RulesError
+from envharness_core.hooks import loaded_observation, saved_observation
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.layer import Layer
 from envharness_core.sandbox import protocol as p
@@ -56,8 +57,6 @@ class SourceRules(Layer[SourceConfig]):
         self.run: Run = inner.run if isinstance(inner, SourceRules) else Run(inner, self._sandbox)
         self.run.members.append(self)
         self._capabilities = evolve(inner.capabilities, snapshot="episode")
-        self.shown: Observation | None = None
-        """What a checkpoint says that this layer showed; None where the worker knows better."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -85,7 +84,7 @@ class SourceRules(Layer[SourceConfig]):
         return self.run.step(action) if self._leads else self.inner.step(action)
 
     def observe(self) -> Observation:
-        return self.run.shown_by(self)
+        return self.run.observed(self)
 
     def notify_replay_complete(self) -> None:
         super().notify_replay_complete()
@@ -98,12 +97,11 @@ class SourceRules(Layer[SourceConfig]):
 
     def own_state(self) -> JsonObject:
         given = self.run.saved() if self is self.run.members[0] else None
-        return {"shown": _plain(self.observe()), "given": given}
+        return {"shown": saved_observation(self.run.shown(self)), "given": given}
 
     def restore(self, state: JsonObject) -> None:
-        self.shown = _observation(state["shown"])
-        if self is self.run.members[0]:
-            self.run.restore(cast("JsonObject | None", state["given"]))
+        given = cast("JsonObject | None", state["given"])
+        self.run.restore(self, loaded_observation(state["shown"]), given)
 
     @property
     def _leads(self) -> bool:
@@ -124,44 +122,38 @@ class Run:
         self._filters_actions = self._reshapes = False
         self._given: JsonObject | None = None
         """What the layers were given at the reset; None where they have begun anew since."""
-        self._shown: list[Observation] = []
-        """What each layer last showed; where hooks come after a step, only the outermost's is known here."""
-        self._moved = self._loaded = False
+        self._shown: Observation | None = None
+        """What the outermost layer shows; None where that is what is inside of the run."""
+        self._moved = False
+        self._restored: dict[int, Observation | None] = {}
+        """What each layer showed, of a run that was loaded and hasn't gone on yet."""
         self._told: set[str] = set()
 
     def reset(self, observation: Observation) -> Observation:
         """Make the layers anew and filter the first observation."""
-        self._loaded = self._moved = False
-        for member in self.members:
-            member.shown = None
-        filters = self._begin()
-        self._given = None
-        if filters:
+        self._restored, self._moved = {}, False
+        self._given = self._shown = None
+        if self._begin():
             state = copy_object(self._base.get_env_state(), "state")
-            self._given = {"observation": _plain(observation), "state": state}
-            observation = self._filtered(observation, state)
-        elif self._reshapes:
-            self._ask("source", p.Show([observation] * len(self.members)), p.Done)
-        self._shown = [observation] * len(self.members)
+            self._given = {"observation": saved_observation(observation), "state": state}
+            observation, self._shown = self._filtered(observation, state)
         return observation
 
     def step(self, action: Action) -> StepResponse:
         """Filter the action, do it, and reshape what came of it."""
         self._go_on()
         self._moved = True
-        base = self._base
         proposed: Action | None = action
         if self._filters_actions:
-            answer = self._ask("filter_action", p.Before(action, self._state()), p.Passed | p.Stopped)
+            state = self._state()
+            answer = self._ask("filter_action", p.Before(action, state), p.Passed | p.Stopped)
             if isinstance(answer, p.Stopped):
-                return self._stopped(answer)
+                return self._stopped(answer, state)
             action, proposed = Action(answer.name, _json(answer.kwargs, "kwargs")), None
-        response = base.step(action)
-        if self._reshapes:
-            request = p.After(proposed, response, self._state())
-            response = self._reshaped(response, self._ask("modify_transition", request, p.Reshaped))
-        self._shown = [response.observation] * len(self.members)
-        return response
+        response = self._base.step(action)
+        if not self._reshapes:
+            return response
+        return self._reshaped(response, p.After(proposed, response, self._state()), None)
 
     def renew(self) -> None:
         """Begin anew after a replay: fresh instances, empty scratch, rewound streams; what was shown stays."""
@@ -170,15 +162,24 @@ class Run:
         self._given = None
         self._moved = False
 
-    def shown_by(self, member: SourceRules) -> Observation:
-        """Return what a layer last showed."""
-        if member.shown is not None:
-            return member.shown
+    def observed(self, member: SourceRules) -> Observation:
+        """Return what a layer shows."""
+        if member is self.members[-1] and not self._restored:
+            shown = self._shown
+        else:
+            layers = self.members[: self.members.index(member) + 1]
+            shown = next((own for own in map(self.shown, reversed(layers)) if own is not None), None)
+        return self._base.observe() if shown is None else shown
+
+    def shown(self, member: SourceRules) -> Observation | None:
+        """Return what a layer last showed; None where that was what is inside of it."""
         index = self.members.index(member)
-        if not self._reshapes or member is self.members[-1]:
-            return self._shown[index]
+        if self._restored:
+            return self._restored.get(index)
+        if not self._reshapes or self._wire is None:
+            return None
         shown = self._ask("source", p.Recall(), p.Shown).shown
-        return _checked(shown[index] if len(shown) == len(self.members) else None)
+        return _checked(shown[index]) if len(shown) == len(self.members) and shown[index] else None
 
     def saved(self) -> JsonObject | None:
         """Return what a loaded run has to be given again, to stand where this one does.
@@ -190,10 +191,12 @@ class Run:
             raise CheckpointError("rules as source code can be saved at an episode's start only")
         return self._given
 
-    def restore(self, given: JsonObject | None) -> None:
+    def restore(self, member: SourceRules, shown: Observation | None, given: JsonObject | None) -> None:
         """Stand where the saved run stood, once something is asked."""
         self.close()
-        self._given, self._loaded, self._moved = given, True, False
+        self._restored[self.members.index(member)] = shown
+        if member is self.members[0]:
+            self._given, self._moved = given, False
 
     def close(self) -> None:
         """End the worker; idempotent."""
@@ -214,23 +217,26 @@ class Run:
         return "filter_observation" in defined
 
     def _go_on(self) -> None:
-        """Start the worker of a run that was loaded."""
-        if not self._loaded:
+        """Start the worker of a run that was loaded, and bring it to where the saved one stood."""
+        if not self._restored:
             return
-        self._loaded = False
         self._begin()
         if self._given is not None:
             given = copy_object(self._given)
-            self._filtered(_observation(given["observation"]), cast("JsonObject", given["state"]))
-        shown = [member.shown or Observation("") for member in self.members]
+            observation = cast("Observation", loaded_observation(given["observation"]))
+            self._filtered(observation, cast("JsonObject", given["state"]))
+        shown = [self._restored.get(index) for index in range(len(self.members))]
         self._ask("source", p.Show(shown), p.Done)
-        self._shown = shown
-        for member in self.members:
-            member.shown = None
+        self._shown = next((own for own in reversed(shown) if own is not None), None)
+        self._restored = {}
 
-    def _filtered(self, observation: Observation, state: JsonObject) -> Observation:
-        answer = self._ask("filter_observation", p.Reset(observation, p.raw(state)), p.Shown)
-        return _checked(answer.shown[0] if answer.shown else None)
+    def _filtered(
+        self, observation: Observation, state: JsonObject
+    ) -> tuple[Observation, Observation | None]:
+        """Return the filtered first observation, and the same where a layer changed it."""
+        answer = self._ask("filter_observation", p.Reset(observation, p.raw(state)), p.Filtered)
+        shown = _checked(answer.observation)
+        return shown, shown if answer.changed else None
 
     def _state(self) -> Raw:
         return p.raw(self._base.get_env_state())
@@ -244,29 +250,36 @@ class Run:
             self._wire = None
             raise
 
-    def _stopped(self, answer: p.Stopped) -> StepResponse:
+    def _stopped(self, answer: p.Stopped, state: Raw) -> StepResponse:
         """Answer a blocked step: the layers outside of the one that blocked see it as any other."""
         if not answer.reason or not 0 <= answer.layer < len(self.members):
             raise RulesError("filter_action", "protocol", "it blocked in a way that isn't one")
-        shown = self._shown[answer.layer].preceded_by(answer.reason)
-        response = StepResponse(shown, info={"blocked": answer.reason})
-        if answer.reshaped is not None:
-            response = self._reshaped(response, answer.reshaped)
-        outside = len(self.members) - answer.layer - 1
-        self._shown[answer.layer + 1 :] = [response.observation] * outside
-        return response
+        own = None if answer.shown is None else _checked(answer.shown)
+        shown = self._base.observe() if own is None else own
+        response = StepResponse(shown.preceded_by(answer.reason), info={"blocked": answer.reason})
+        start = answer.layer + 1
+        if not self._reshapes or start == len(self.members):
+            return response
+        return self._reshaped(response, p.After(None, response, state, start), own)
 
-    def _reshaped(self, response: StepResponse, made: p.Reshaped) -> StepResponse:
-        """Put together what the hooks may have changed and what they may not; nothing is taken on trust."""
+    def _reshaped(
+        self, response: StepResponse, request: p.After, otherwise: Observation | None
+    ) -> StepResponse:
+        """Put together what the hooks may have changed and what they may not; nothing is taken on trust.
+
+        ``otherwise`` is what the run shows where none of the layers asked changes the observation.
+        """
+        made = self._ask("modify_transition", request, p.Reshaped)
         terminated = response.terminated and made.terminated
         ended = terminated or made.truncated
-        resumable = response.ended and self._base.capabilities.resumable
-        if (made.resumed and not resumable) or (response.ended and not ended and not made.resumed):
+        unasked = made.resumed and not self._base.capabilities.resumable
+        if unasked or (response.ended and not ended and not made.resumed):
             raise RulesError("modify_transition", "protocol", "it masked an end that it may not mask")
         observation = Observation(made.text, _json(made.data, "observation.data"))
         info = {**_json(made.info, "info"), **response.info}
         if made.resumed:
             self._base.resume()
+        self._shown = observation if made.changed else otherwise
         self._note(made.clamped)
         return StepResponse(observation, response.reward, terminated, made.truncated, info)
 
@@ -277,15 +290,7 @@ class Run:
             _log.warning("rules_clamped", layer="rules", kept=sorted(self._told))
 
 
-def _plain(observation: Observation) -> JsonObject:
-    return {"text": observation.text, "data": observation.data}
-
-
-def _observation(plain: Json) -> Observation:
-    return Observation(**copy_object(plain))  # type: ignore[arg-type]
-
-
-def _checked(observation: Observation | None) -> Observation:
+def _checked(observation: Observation) -> Observation:
     try:
         return checked_observation(observation)
     except DataError as error:

@@ -30,6 +30,9 @@ SUBMISSION = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 FILENAME = "<rules>"
 """What tracebacks call a designer's source."""
 
+BEHIND = ("_strptime", "locale", "time", "warnings")
+"""Modules that C code imports in the name of who calls it, such as ``datetime.strptime``."""
+
 _SENTINEL = re.compile(r"^\s*echo\s+[\"']?COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\b", re.MULTILINE)
 _TEXT_ARGUMENTS = ("action", "command")
 
@@ -108,7 +111,7 @@ class Scope:
         level: int = 0,
     ) -> Any:
         refusal = import_problem(name, level)
-        if refusal is not None:
+        if refusal is not None and name not in BEHIND:
             raise ForbiddenImportError(refusal)
         if name == "random":
             return self._module

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from envharness_core.data import Action, Blocked, Observation, StepResponse
 from envharness_core.errors import RulesError
-from envharness_core.hooks import HOOKS, Hooks
+from envharness_core.hooks import HOOKS, Hooks, unless_same
 from envharness_core.sandbox import protocol as p
 from envharness_core.sandbox.dialect import FILENAME, Rules, Scope
 
@@ -28,7 +28,8 @@ class Layer:
     hooks: Hooks
     action: Action = field(factory=lambda: Action(""))
     """What its filter let through in this step."""
-    shown: Observation = field(factory=lambda: Observation(""))
+    shown: Observation | None = None
+    """What it last showed; None where that was what it was given."""
 
 
 class Engine:
@@ -61,23 +62,25 @@ class Engine:
         for index, layer in enumerate(self.layers):
             layer.scope, layer.hooks = self._made(index, layer.code, layer.source.seed)
 
-    def show(self, shown: Sequence[Observation]) -> None:
+    def show(self, shown: Sequence[Observation | None]) -> None:
         """Take what each layer last showed."""
         for layer, observation in zip(self.layers, shown, strict=True):
             layer.shown = observation
 
-    def shown(self) -> list[Observation]:
-        """Return what each layer last showed."""
+    def shown(self) -> list[Observation | None]:
+        """Return what each layer last showed; None where that was what is inside."""
         return [layer.shown for layer in self.layers]
 
-    def reset(self, observation: Observation, state: Raw) -> Observation:
+    def reset(self, observation: Observation, state: Raw) -> p.Filtered:
         """Filter the first observation."""
         for index, layer in enumerate(self.layers):
+            layer.shown = None
             if layer.hooks.filters_observations:
                 self.at = (index, "filter_observation")
-                observation = layer.hooks.observation(observation, p.decode_state(state))
-            layer.shown = observation
-        return observation
+                shown = layer.hooks.observation(observation, p.decode_state(state))
+                layer.shown = unless_same(observation, shown)
+                observation = shown
+        return p.Filtered(observation, self._observed(len(self.layers)) is not None)
 
     def before(self, action: Action, state: Raw) -> p.Passed | p.Stopped:
         """Filter an action, outermost layer first."""
@@ -87,43 +90,39 @@ class Engine:
                 self.at = (index, "filter_action")
                 answer = layer.hooks.action(action, p.decode_state(state))
                 if isinstance(answer, Blocked):
-                    return self._stopped(index, answer.reason, state)
+                    return p.Stopped(index, answer.reason, self._observed(index + 1))
                 action = answer
             layer.action = action
         return p.Passed(action.name, action.kwargs)
 
-    def after(self, action: Action | None, response: StepResponse, state: Raw) -> p.Reshaped:
+    def after(self, request: p.After) -> p.Reshaped:
         """Reshape a response, innermost layer first."""
-        if action is not None:
+        if request.action is not None:
             for layer in self.layers:
-                layer.action = action
-        return self._outward(0, response, state)
-
-    def _stopped(self, index: int, reason: str, state: Raw) -> p.Stopped:
-        if not any(layer.hooks.reshapes for layer in self.layers):
-            return p.Stopped(index, reason, None)
-        shown = self.layers[index].shown.preceded_by(reason)
-        response = StepResponse(shown, info={"blocked": reason})
-        return p.Stopped(index, reason, self._outward(index + 1, response, state))
-
-    def _outward(self, start: int, response: StepResponse, state: Raw) -> p.Reshaped:
+                layer.action = request.action
+        response, changed = request.response, False
         self._resumed = False
-        for index in range(start, len(self.layers)):
+        for index in range(request.start, len(self.layers)):
             layer = self.layers[index]
             if layer.hooks.reshapes:
-                response = self._reshaped(index, layer, response, state)
-            layer.shown = response.observation
-        clamped = set().union(*(layer.hooks.clamped for layer in self.layers))
-        observation = response.observation
+                reshaped = self._reshaped(index, layer, response, request.state)
+                layer.shown = unless_same(response.observation, reshaped.observation)
+                changed |= layer.shown is not None
+                response = reshaped
         return p.Reshaped(
-            observation.text,
-            observation.data,
+            response.observation.text,
+            response.observation.data,
             response.terminated,
             response.truncated,
             response.info,
+            changed,
             self._resumed,
-            sorted(clamped),
+            sorted(set().union(*(layer.hooks.clamped for layer in self.layers))),
         )
+
+    def _observed(self, count: int) -> Observation | None:
+        """Return what the innermost so many layers show; None where that is what is inside of them."""
+        return next((layer.shown for layer in reversed(self.layers[:count]) if layer.shown is not None), None)
 
     def _reshaped(self, index: int, layer: Layer, response: StepResponse, state: Raw) -> StepResponse:
         self.at = (index, "modify_transition" if layer.hooks.modifies else "filter_observation")

@@ -16,6 +16,10 @@ _FRAMES = 4
 _WALLED = (errno.EPERM, errno.EACCES)
 
 
+class OutOfTimeError(BaseException):
+    """A call took too long; raised inside of it, so that the designer learns where."""
+
+
 def fault_of(error: BaseException, at: tuple[int, str], sources: list[str], hook: CodeType | None) -> p.Fault:
     """Describe what was caught.
 
@@ -48,6 +52,8 @@ def _kind(error: BaseException) -> str:
         cause = error.__cause__
     if isinstance(cause, MemoryError):
         return "memory"
+    if isinstance(cause, OutOfTimeError):
+        return "timeout"
     if isinstance(cause, ForbiddenImportError):
         return "forbidden"
     if isinstance(cause, OSError) and cause.errno in _WALLED:
@@ -56,6 +62,8 @@ def _kind(error: BaseException) -> str:
 
 
 def _told(error: BaseException) -> str:
+    if isinstance(error, OutOfTimeError):
+        return str(error)
     try:
         text = str(error)
     except BaseException:  # noqa: BLE001 - a designer's exception may raise anything while it is printed

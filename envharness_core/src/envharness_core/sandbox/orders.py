@@ -13,11 +13,13 @@ WARM = b"warm"
 class Spawn(Message):
     """Fork a worker; its ends of two pipes come along, the one that it reads from first.
 
-    ``memory`` is its address space and ``reply`` its longest reply, in bytes; a ``probe`` only reports what holds.
+    ``memory`` is its address space and ``reply`` its longest reply, in bytes, and ``seconds`` the CPU time of a call; a
+    ``probe`` only reports what holds.
     """
 
     memory: int
     reply: int
+    seconds: float
     locked: bool
     probe: bool = False
 

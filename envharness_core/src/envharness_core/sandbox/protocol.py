@@ -48,9 +48,9 @@ class Begin(Message):
 
 
 class Show(Message):
-    """Take what each layer last showed, as when a checkpoint was loaded."""
+    """Take what each layer last showed, as when a checkpoint was loaded; None where that was what is inside."""
 
-    shown: list[Observation]
+    shown: list[Observation | None]
 
 
 class Reset(Message):
@@ -68,11 +68,16 @@ class Before(Message):
 
 
 class After(Message):
-    """Reshape a response; the state is the one after the step. ``action`` is None where ``Before`` was asked."""
+    """Reshape a response; the state is the one after the step.
+
+    ``action`` is None where ``Before`` was asked. ``start`` is the first layer to be asked: 0, or for a blocked step
+    the one outside of the layer that blocked it.
+    """
 
     action: Action | None
     response: StepResponse
     state: msgspec.Raw
+    start: int = 0
 
 
 class Renew(Message):
@@ -107,9 +112,16 @@ class Loaded(Message):
 
 
 class Shown(Message):
-    """Observations: the filtered one, or one a layer."""
+    """What each layer last showed; None where that was what is inside."""
 
-    shown: list[Observation]
+    shown: list[Observation | None]
+
+
+class Filtered(Message):
+    """The first observation, and whether any layer changed it."""
+
+    observation: Observation
+    changed: bool
 
 
 class Passed(Message):
@@ -120,25 +132,25 @@ class Passed(Message):
 
 
 class Stopped(Message):
-    """A layer blocked the action.
-
-    ``reshaped`` is what the layers outside of it made of the blocked step; None where the run has no hook that comes
-    after a step.
-    """
+    """A layer blocked the action; ``shown`` is what it last showed, None where that was what is inside of the run."""
 
     layer: int
     reason: str
-    reshaped: Reshaped | None
+    shown: Observation | None
 
 
 class Reshaped(Message):
-    """What the layers made of a response; there is no reward in it."""
+    """What the layers made of a response; there is no reward in it.
+
+    ``changed`` says whether any of those asked changed the observation, ``resumed`` whether one masked an end.
+    """
 
     text: str
     data: dict[str, Any]
     terminated: bool
     truncated: bool
     info: dict[str, Any]
+    changed: bool
     resumed: bool
     clamped: list[str]
 
@@ -154,7 +166,7 @@ class Fault(Message):
     trace: str
 
 
-Reply = Ready | Unlocked | Done | Loaded | Shown | Passed | Stopped | Reshaped | Fault
+Reply = Ready | Unlocked | Done | Loaded | Shown | Filtered | Passed | Stopped | Reshaped | Fault
 
 encode = msgspec.msgpack.Encoder().encode
 decode_request = msgspec.msgpack.Decoder(tuple[int, Request]).decode

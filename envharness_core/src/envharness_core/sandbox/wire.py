@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from envharness_core.sandbox.host import Started
 
 _CHUNK = 1 << 20
-_WORKERS_OWN: tuple[FaultKind, ...] = ("compile", "contract", "raised", "memory", "forbidden")
+_WORKERS_OWN: tuple[FaultKind, ...] = ("compile", "contract", "raised", "memory", "timeout", "forbidden")
 _GRACE = 30.0  # seconds that a worker has to lock itself down, on the busiest of machines
 
 

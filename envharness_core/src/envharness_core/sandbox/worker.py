@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from types import CodeType
 
 from envharness_core.errors import RulesError
@@ -10,7 +11,7 @@ from envharness_core.hooks import HOOKS
 from envharness_core.sandbox import protocol as p
 from envharness_core.sandbox.dialect import FILENAME
 from envharness_core.sandbox.engine import Engine
-from envharness_core.sandbox.faults import fault_of
+from envharness_core.sandbox.faults import OutOfTimeError, fault_of
 from envharness_core.sandbox.static import problems
 
 READ, WRITE = 3, 4
@@ -19,35 +20,51 @@ READ, WRITE = 3, 4
 _CHUNK = 1 << 16
 
 
-def serve(longest: int) -> None:
+def serve(longest: int, seconds: float) -> None:
     """Answer requests until the runner closes the pipe; whatever is caught becomes a fault.
 
     Args:
         longest: bytes that a reply may have.
+        seconds: CPU seconds that a call may take.
     """
-    server = Server(longest)
+    server = Server(longest, seconds)
     while True:
         nonce, request = p.decode_request(_received())
         _send(server.answered(nonce, request))
 
 
 class Server:
-    """What a worker keeps: its engine, once that has begun."""
+    """What a worker keeps: its engine, once that has begun.
 
-    def __init__(self, longest: int) -> None:
+    Args:
+        longest: bytes that a reply may have.
+        seconds: CPU seconds that a call may take. Code that catches everything, or hangs in C, meets the runner's own
+            deadline.
+    """
+
+    def __init__(self, longest: int, seconds: float) -> None:
         self._longest = longest
+        self._seconds = seconds
+        signal.signal(signal.SIGPROF, self._late)
         self._engine = Engine((), resumable=False)
 
     def answered(self, nonce: int, request: p.Request) -> bytes:
         """Return the frame that answers a request."""
         try:
-            framed = p.frame(nonce, self._done(request))
+            signal.setitimer(signal.ITIMER_PROF, self._seconds)
+            try:
+                framed = p.frame(nonce, self._done(request))
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, 0)
         except BaseException as error:  # noqa: BLE001 - a designer's code may raise anything at all
             return p.frame(nonce, self._fault(error))
         if len(framed) > self._longest:
             size = f"what it returned takes {len(framed):,} bytes; {self._longest:,} are allowed"
             return p.frame(nonce, self._fault(RulesError(self._engine.at[1], "contract", size)))
         return framed
+
+    def _late(self, number: int, frame: object) -> None:
+        raise OutOfTimeError(f"it takes longer than {self._seconds:.2g} seconds")
 
     def _fault(self, error: BaseException) -> p.Fault:
         engine = self._engine
@@ -64,10 +81,10 @@ class Server:
         match request:
             case p.Before(action, state):
                 return engine.before(action, state)
-            case p.After(action, response, state):
-                return engine.after(action, response, state)
+            case p.After():
+                return engine.after(request)
             case p.Reset(observation, state):
-                return p.Shown([engine.reset(observation, state)])
+                return engine.reset(observation, state)
             case p.Renew():
                 engine.renew()
             case p.Show(shown):

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from envharness_core.sandbox import lockdown, worker
 from envharness_core.sandbox import protocol as p
-from envharness_core.sandbox.dialect import MODULES
+from envharness_core.sandbox.dialect import BEHIND, MODULES
 from envharness_core.sandbox.engine import Engine
 from envharness_core.sandbox.orders import WARM, Refused, Retire, Retired, Spawn, Spawned, decode_order
 
@@ -63,7 +63,7 @@ def warm() -> None:
     """Import everything that hooks may import, and what Python would import behind their backs."""
     for name in MODULES:
         importlib.import_module(name)
-    for name in ("_strptime", "__future__"):
+    for name in (*BEHIND, "__future__"):
         importlib.import_module(name)
     for name in _ENCODINGS:
         "a".encode(name)
@@ -102,7 +102,7 @@ def _become_worker(order: Spawn, descriptors: list[int], zygote: int) -> NoRetur
             message = _locked(order, zygote)
         os.write(worker.WRITE, p.frame(p.NO_NONCE, message))
         if isinstance(message, p.Ready):
-            worker.serve(order.reply)
+            worker.serve(order.reply, order.seconds)
     finally:
         os._exit(1)
 
