@@ -119,12 +119,12 @@ def steps(size: Size, blocks: int) -> Iterator[Figure]:
         )
     outer = dict(zip(DEPTHS, times[: len(DEPTHS)], strict=True))
     inner = dict(zip(DEPTHS, times[len(DEPTHS) :], strict=True))
-    yield Figure(f"{size.name}_bare_step", _scaled(median(none)), _scaled(min(none)), "us a step")
+    yield Figure(f"{size.name}_bare_step", median(none) * 1e6, min(none) * 1e6, "us a step")
     for depth in DEPTHS:
         target = size.first if depth == 1 or size.further is None else None
         yield _added(f"{size.name}_{depth}", outer[depth], none, target)
     yield _added(
-        f"{size.name}_further", outer[16], outer[1], size.further, 1 / 15, "us for each further layer"
+        f"{size.name}_further", outer[16], outer[1], size.further, 1e6 / 15, "us for each further layer"
     )
     if size.further is None and size.first is not None:
         yield _flatness(size.name, outer[16], outer[1], none)
@@ -144,7 +144,7 @@ def resets(blocks: int) -> Iterator[Figure]:
             blocks, *[lambda env=env: _seconds(lambda: env.reset(0, OPTIONS)) for env in (bare, one, many)]
         )
     for depth, taken in zip((1, 16), times, strict=True):
-        yield _added(f"episode_start_{depth}", taken, none, 15.0, 1e-3, "ms")
+        yield _added(f"episode_start_{depth}", taken, none, 15.0, 1e3, "ms")
 
 
 def processes(blocks: int) -> Iterator[Figure]:
@@ -238,7 +238,7 @@ def sizes() -> Iterator[Size]:
 
 
 def large() -> JsonObject:
-    """Return about 50 kB of JSON in some 2,000 values: objects with words, numbers, lists, and a sentence each."""
+    """Return 50 kB of JSON in some 2,800 values: objects with words, numbers, lists, and a sentence each."""
     note = "It has been here for years, and nobody remembers who brought it, or why it was left behind. "
     things: list[Json] = []
     while len(json.dumps(things)) < LARGE:
@@ -299,21 +299,17 @@ def _added(
     more: Sequence[float],
     less: Sequence[float],
     target: float | None = None,
-    scale: float = 1.0,
+    scale: float = 1e6,
     unit: str = "us added to a step",
 ) -> Figure:
     value = median(a - b for a, b in zip(more, less, strict=True))
-    return Figure(name, _scaled(value) * scale, _scaled(min(more) - min(less)) * scale, unit, target)
+    return Figure(name, value * scale, (min(more) - min(less)) * scale, unit, target)
 
 
 def _flatness(name: str, many: Sequence[float], one: Sequence[float], none: Sequence[float]) -> Figure:
     ratio = median((a - c) / (b - c) for a, b, c in zip(many, one, none, strict=True))
     least = (min(many) - min(none)) / (min(one) - min(none))
     return Figure(f"{name}_16_to_1", ratio, least, "x what one layer adds", 2.0)
-
-
-def _scaled(seconds: float) -> float:
-    return seconds * 1e6
 
 
 def _step_seconds(env: Stack) -> float:

@@ -108,6 +108,10 @@ class RulesError(LayerError):
         self.line = line
         self.trace = trace
 
+    def told(self) -> str:
+        """Return the message together with the author's own lines that led there."""
+        return f"{self} [{self.trace.replace(chr(10), '; ')}]" if self.trace else str(self)
+
     def __reduce__(self) -> tuple[type[RulesError], tuple[str, FaultKind, str, int | None, str]]:
         return type(self), (self.hook, self.kind, self.detail, self.line, self.trace)
 

@@ -299,19 +299,18 @@ def _close(thing: Stack | Policy | None) -> None:
 
 
 def _said(error: BaseException) -> str:
-    """Say what happened, and where: the message, and the innermost frames of the traceback, or a rule's own lines."""
+    """Say what happened, and where: the innermost frames of the traceback, or of rules their author's own lines."""
     try:
         head = str(error) if isinstance(error, EnvHarnessError) else f"{type(error).__name__}: {error}"
     except PLUGIN_FAULTS:
         head = f"{type(error).__name__}, which can't be printed"
-    where = _where(error)
-    text = f"{head} [{where}]" if where else head
-    return text[:4000].encode(errors="replace").decode()
-
-
-def _where(error: BaseException) -> str:
     if isinstance(error, RulesError) and (error.trace or error.kind != "raised"):
-        return "; ".join(error.trace.split("\n")) if error.trace else ""
+        return _clipped(error.told())
     cause = error.__cause__ or error
     frames = traceback.extract_tb(cause.__traceback__)[-3:]
-    return "; ".join(f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in frames)
+    where = "; ".join(f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in frames)
+    return _clipped(f"{head} [{where}]" if where else head)
+
+
+def _clipped(text: str) -> str:
+    return text[:4000].encode(errors="replace").decode()

@@ -184,7 +184,29 @@ BAD: list[tuple[list[Any], str]] = [
         [{"use": "closed", "tool": tool} for tool in ("combine", "undo", "stop")],
         "it blocks every action of a baseline rollout",
     ),
-    ([{"use": "rules", "source": "class _Rules(Rules): pass"}], "rules sandbox"),
+    (
+        [{"use": "rules", "source": "class _Rules(Rules): pass"}],
+        "(compile, line 1): _Rules defines no hook",
+    ),
+    ([{"use": "rules", "source": "class _Rules(Rules)"}], "source (compile, line 1): expected ':'"),
+    (
+        [
+            {
+                "use": "rules",
+                "source": "def f():\n    return g()\nx = f()\nclass _Rules(Rules): filter_action = f",
+            }
+        ],
+        "name 'g' is not defined",
+    ),
+    (
+        [
+            {
+                "use": "rules",
+                "source": "class _Rules(Rules):\n def filter_action(self, a, s): return a.kwargs['no']",
+            }
+        ],
+        "a layer broke: filter_action (raised, line 2): KeyError: 'no' [line 2, in filter_action: def filter_action",
+    ),
 ]
 
 
@@ -211,7 +233,7 @@ def test_a_bad_candidate_costs_no_rollout(
 
 @pytest.mark.parametrize(
     ("layers", "problem"),
-    [pair for pair in BAD if pair[0] and "ends" not in pair[1] and "it blocks" not in pair[1]],
+    [pair for pair in BAD if pair[0] and not any(word in pair[1] for word in ("ends", "it blocks", "broke"))],
 )
 def test_a_bad_candidate_in_the_config_is_found_before_anything_is_written(
     tmp_path: Path, layers: list[Any], problem: str

@@ -15,12 +15,12 @@ from envharness_core.checks.bench import WORLDS
 from envharness_core.checks.drive import World, do, perform
 from envharness_core.checks.results import require_same
 from envharness_core.data import Action
-from envharness_core.errors import CheckpointError, ConfigError
+from envharness_core.errors import CheckpointError, ConfigError, RulesError
 from envharness_core.jsondata import JsonObject, copy_object
 from envharness_core.plugins import Plugins
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import build_stack
-from envharness_core.testing import actions, stacks
+from envharness_core.testing import actions, setups, stacks
 
 LIVE = st.sampled_from([world for world in WORLDS if world.bridge.use != "testing/text_world"])
 COUNTER = ComponentSpec("testing/counter")
@@ -188,3 +188,130 @@ def test_a_damaged_file_is_a_checkpoint_error(tmp_path: Path, text: str) -> None
         checkpoint.read(path)
     with pytest.raises(CheckpointError, match=r"none\.json"):
         checkpoint.read(tmp_path / "none.json")
+
+
+RULES = ComponentSpec(
+    "core/rules",
+    {
+        "source": "import random\n"
+        "class _Rules(Rules):\n"
+        "    seen = 0\n"
+        "    def filter_action(self, action, env_state):\n"
+        "        return Blocked('no') if random.random() < 0.3 else action\n"
+        "    def filter_observation(self, observation, env_state):\n"
+        "        self.seen += 1\n"
+        "        env_state.extras['n'] = env_state.extras.get('n', 0) + 1\n"
+        "        draw = random.random()\n"
+        "        return observation.preceded_by(f'{self.seen} {env_state.extras} {draw}')\n"
+    },
+)
+
+
+@given(
+    world=st.sampled_from(WORLDS),
+    depth=st.integers(1, 3),
+    between=st.booleans(),
+    replay=st.booleans(),
+    data=st.data(),
+)
+def test_rules_as_source_go_on_from_an_episodes_start(
+    plugins: Plugins, world: World, depth: int, between: bool, replay: bool, data: st.DataObject
+) -> None:
+    layers = [RULES] * depth
+    if between:
+        layers.insert(1, ComponentSpec("faults", {"rate": 0.3}))
+    if replay:
+        layers.append(data.draw(setups(world)))
+    with build_stack(plugins, world.bridge, layers) as stack:
+        stack.reset(1, {"task": world.task, "layer_seed": 2})
+        saved = json.loads(json.dumps(checkpoint.save(stack), allow_nan=False))
+        with checkpoint.load(plugins, copy_object(saved)) as loaded:
+            require_same(saved, checkpoint.save(loaded), "saved again")
+            assert loaded.observe() == stack.observe()
+            todo = data.draw(st.lists(actions(stack.tools()), max_size=6))
+            require_same(do(stack, todo), do(loaded, todo), "going on")
+
+
+def test_loading_rules_runs_nothing_of_them(plugins: Plugins) -> None:
+    source = "1 / 0\nclass _Rules(Rules):\n    def filter_observation(self, o, s): return o\n"
+    spec = ComponentSpec("core/rules", {"source": source})
+    with build_stack(plugins, COUNTER) as stack:
+        stack.reset(0, {"task": "three"})
+        saved = checkpoint.save(stack)
+    own: JsonObject = {"shown": None, "given": None}
+    state: JsonObject = {"layer_seed": 0, "random": None, "own": own}
+    saved["layers"] = [{"type": spec.use, "config": spec.config, "state": state}]
+    with checkpoint.load(plugins, saved) as loaded:
+        assert loaded.observe().text == "The count is 0."
+        with pytest.raises(RulesError, match="ZeroDivisionError"):
+            loaded.step(Action("add"))
+
+
+OLD: JsonObject = {
+    "schema_version": 1,
+    "env": {"type": "toy24", "state": {"reset_seed": 5, "reset_options": {"task": "1-2-3-4"}}},
+    "harnesses": [
+        {"type": "setup", "state": {"actions": [{"name": "combine", "kwargs": {"i": 0, "j": 1, "op": "+"}}]}},
+        {
+            "type": "rules",
+            "state": {
+                "rules_code": "class _Contract(Contract):\n"
+                "    def filter_action(self, action, env_state):\n"
+                "        return Blocked(reason='No way back.') if action.name == 'undo' else action\n"
+            },
+        },
+    ],
+    "metadata": {"by": "an older program"},
+}
+
+
+def test_a_version_1_checkpoint_is_played_from_its_start(plugins: Plugins) -> None:
+    with checkpoint.load(plugins, copy_object(OLD)) as stack:
+        assert [spec.use for spec in stack.layers] == ["core/setup", "core/rules"]
+        seed, options = checkpoint.start_of(OLD)
+        assert (seed, options) == (5, {"task": "1-2-3-4"})
+        first = stack.reset(seed, options)
+        assert first.observation.data["numbers"] == ["3", "3", "4"]
+        assert stack.step(Action("undo")).info == {"blocked": "No way back."}
+
+
+def test_version_1_names_a_puzzle_by_its_numbers_too() -> None:
+    old = copy_object(OLD)
+    cast("Any", old["env"])["state"] = {"reset_seed": None, "reset_options": {"numbers": [8, 3, 8, 3]}}
+    assert checkpoint.start_of(old) == (0, {"task": "3-3-8-8"})
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"env": {"type": "toy24"}}, "env.state: expected an object"),
+        ({"env": None}, "env: expected an object with a type"),
+        ({"harnesses": {}}, "harnesses: expected a list"),
+        (
+            {"harnesses": [{"type": "rulez", "state": {}}]},
+            "harnesses\\[0\\]: unknown harness 'rulez' \\(did you mean 'rules'",
+        ),
+        ({"harnesses": [{"type": "rules", "state": {}}]}, "harnesses\\[0\\].state: expected rules_code"),
+    ],
+)
+def test_a_damaged_version_1_checkpoint_says_where(plugins: Plugins, change: JsonObject, says: str) -> None:
+    with pytest.raises(CheckpointError, match=says):
+        checkpoint.load(plugins, {**OLD, **change})
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ({"reset_seed": -1, "reset_options": {}}, "reset_seed: expected an integer of 0 or more, got -1"),
+        ({"reset_seed": 1}, "reset_options: expected an object"),
+        ({"reset_seed": 1, "reset_options": {"numbers": ["x"]}}, "it names no task"),
+    ],
+)
+def test_a_version_1_start_that_is_none_says_where(state: JsonObject, says: str) -> None:
+    with pytest.raises(CheckpointError, match=says):
+        checkpoint.start_of({**OLD, "env": {"type": "toy24", "state": state}})
+
+
+def test_a_newer_checkpoint_loads_instead_of_starting() -> None:
+    with pytest.raises(CheckpointError, match="only version 1"):
+        checkpoint.start_of({"schema_version": 2})

@@ -13,7 +13,7 @@ from envharness_core.config import CampaignConfig
 from envharness_core.data import TaskSummary
 from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence, Offer, TaskHistory
 from envharness_core.episode import Design, Episode, Limits
-from envharness_core.errors import PLUGIN_FAULTS, EnvHarnessError
+from envharness_core.errors import PLUGIN_FAULTS, EnvHarnessError, RulesError
 from envharness_core.jsondata import Json, JsonObject, copy_json
 from envharness_core.objective import Decision, Judgement, Objective, strictest
 from envharness_core.outcome import Outcome
@@ -242,7 +242,7 @@ class _Round:
         try:
             layers = self.shop.check((*self.base.layers, *candidate.layers))
         except EnvHarnessError as error:
-            return candidate, str(error)
+            return candidate, error.told() if isinstance(error, RulesError) else str(error)
         except PLUGIN_FAULTS as error:
             return candidate, f"it can't be built: {type(error).__name__}: {error}"
         candidate = evolve(candidate, layers=layers[len(self.base.layers) :])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import structlog
 from attrs import evolve
 
 from envharness_core.component import ConfigT
@@ -22,8 +21,7 @@ from envharness_core.errors import LayerError, nearest
 from envharness_core.hooks import HOOKS, Hooks, loaded_observation, saved_observation, unless_same
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.layer import Layer
-
-_log = structlog.get_logger()
+from envharness_core.warn import warn
 
 
 class Rules(Layer[ConfigT]):
@@ -120,5 +118,5 @@ class Rules(Layer[ConfigT]):
         self._shown = unless_same(response.observation, reshaped.observation)
         if self._hooks.clamped - self._told:
             self._told |= self._hooks.clamped
-            _log.warning("rules_clamped", layer=type(self).__name__, kept=sorted(self._told))
+            warn("rules_clamped", layer=type(self).__name__, kept=sorted(self._told))
         return reshaped

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from types import UnionType
 from typing import Any, cast
 
-import structlog
 from attrs import evolve, field, frozen, validators
 from msgspec import Raw
 
@@ -22,8 +21,7 @@ from envharness_core.sandbox.config import SandboxConfig
 from envharness_core.sandbox.host import Sandbox, shared
 from envharness_core.sandbox.wire import Wire
 from envharness_core.seeds import derive
-
-_log = structlog.get_logger()
+from envharness_core.warn import warn
 
 _LONGEST = 200_000
 
@@ -287,7 +285,7 @@ class Run:
         new = set(clamped) & {"reward", "terminated"} - self._told
         if new:
             self._told |= new
-            _log.warning("rules_clamped", layer="rules", kept=sorted(self._told))
+            warn("rules_clamped", layer="rules", kept=sorted(self._told))
 
 
 def _checked(observation: Observation) -> Observation:

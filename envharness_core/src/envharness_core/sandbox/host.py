@@ -13,7 +13,6 @@ from functools import cache, partial
 from pathlib import Path
 
 import msgspec
-import structlog
 from attrs import define
 
 from envharness_core.errors import ConfigError, SandboxError
@@ -30,8 +29,7 @@ from envharness_core.sandbox.orders import (
     decode_answer,
 )
 from envharness_core.sandbox.wire import Wire
-
-_log = structlog.get_logger()
+from envharness_core.warn import warn
 
 _START_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
@@ -80,7 +78,7 @@ class Sandbox:
         wire.close()
         self._trusted = True
         if not self.config.locked:
-            _log.warning("sandbox_not_locked", mode=self.config.mode, advice="chosen by the user")
+            warn("sandbox_not_locked", mode=self.config.mode, advice="chosen by the user")
 
     def worker(self) -> Wire:
         """Fork a worker and return the wire to it.
@@ -138,7 +136,7 @@ class Sandbox:
                     self._end()
                     if attempt == _RESTARTS:
                         raise SandboxError(f"the rules sandbox can't be started: {error}") from error
-                    _log.warning("zygote_restarted", cause=str(error) or type(error).__name__)
+                    warn("zygote_restarted", cause=str(error) or type(error).__name__)
                 else:
                     return Wire(started, self.config, partial(self._retired, zygote))
         raise AssertionError("unreachable")

@@ -71,7 +71,7 @@ def _class_problems(tree: ast.Module) -> Iterator[Problem]:
     if not any(isinstance(base, ast.Name) and base.id in (*BASES, *_names(classes)) for base in own.bases):
         yield Problem(own.lineno, f"{own.name} must inherit from Rules, as in class {own.name}(Rules)")
     methods = [node for node in own.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    if len(own.bases) == 1 and not any(method.name in HOOKS for method in methods):
+    if len(own.bases) == 1 and not any(name in HOOKS for name in _defined(own)):
         other = [name for name in _names(classes) if name != own.name]
         if not other and not any(_misspelt(method.name) for method in methods):
             yield Problem(own.lineno, f"{own.name} defines no hook; hooks: {', '.join(HOOKS)}")
@@ -116,6 +116,15 @@ def _import_problem(line: int, name: str, level: int) -> Iterator[Problem]:
     problem = import_problem(name, level)
     if problem is not None:
         yield Problem(line, problem, forbidden=True)
+
+
+def _defined(own: ast.ClassDef) -> Iterator[str]:
+    """Yield what a class's body defines: methods, and names that are assigned."""
+    for node in own.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
 def _names(classes: list[ast.ClassDef]) -> list[str]:

@@ -100,6 +100,8 @@ class Server:
             return self._engine.begin()
         kind = "forbidden" if all(problem.forbidden for problem in found) else "compile"
         told = "; ".join(f"line {problem.line}: {problem.text}" for problem in found[:5])
+        if len(found) == 1:
+            told = found[0].text
         return p.Fault(0, "source", kind, told, found[0].line, "")
 
     def _hook(self) -> CodeType | None:
