@@ -6,12 +6,13 @@ import inspect
 import re
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import attrs
 import pytest
 
 import envharness_core
-from envharness_core import hookspecs
+from envharness_core import SandboxConfig, hookspecs, rollout
 from envharness_core.campaigns.world import check_fit, look_at
 from envharness_core.config import (
     CampaignConfig,
@@ -22,9 +23,11 @@ from envharness_core.config import (
     resolve,
 )
 from envharness_core.episode import Limits
-from envharness_core.jsondata import copy_object
+from envharness_core.errors import FaultKind
+from envharness_core.jsondata import JsonObject, copy_object
 from envharness_core.kinds import KINDS
 from envharness_core.plugins import Plugins, short_name
+from envharness_core.sandbox.dialect import MODULES
 
 ROOT = Path(__file__).parent.parent
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -66,6 +69,26 @@ def test_each_example_is_a_config(path: Path) -> None:
     check_fit(config, plugins, look_at(config, plugins))
 
 
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "examples" / "rules").glob("*.py")), ids=lambda path: path.name
+)
+def test_each_example_of_rules_is_played(path: Path) -> None:
+    layer: JsonObject = {"use": "rules", "source": path.read_text()}
+    played = rollout("toy24", "1-2-3-4", {"use": "solver", "skill": 0.7}, [layer], count=3)
+    assert all(item.episode.graded for item in played)
+
+
+def test_the_modules_of_rules_are_listed() -> None:
+    text = " ".join((ROOT / "docs" / "rules.md").read_text().split())
+    assert f"These modules can be imported: {', '.join(f'`{name}`' for name in MODULES)}. Anything" in text
+
+
+def test_each_kind_of_fault_is_documented() -> None:
+    text = (ROOT / "docs" / "rules.md").read_text()
+    for kind in get_args(FaultKind):
+        assert f"| `{kind}` | " in text
+
+
 def test_each_hook_is_a_heading_with_its_signature() -> None:
     text = (ROOT / "docs" / "plugins.md").read_text()
     for kind in KINDS:
@@ -75,7 +98,7 @@ def test_each_hook_is_a_heading_with_its_signature() -> None:
 
 def test_each_key_of_the_config_is_documented() -> None:
     text = (ROOT / "docs" / "config.md").read_text()
-    for cls in (RunConfig, TaskSelection, Limits, CampaignConfig, ReportConfig):
+    for cls in (RunConfig, TaskSelection, Limits, CampaignConfig, ReportConfig, SandboxConfig):
         for field in attrs.fields(cls):
             assert f"`{field.name}`" in text, f"{cls.__name__}.{field.name}"
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from envharness_core.outcome import Outcome
     from envharness_core.plugins import Plugins
     from envharness_core.policy import Policy, Reply
+    from envharness_core.sandbox.config import SandboxConfig
     from envharness_core.spec import ComponentSpec
     from envharness_core.stacks import Stack
     from envharness_core.tools import Tool
@@ -72,6 +73,7 @@ _HOMES = {
     "Reply": "policy",
     "ResetResponse": "data",
     "Rules": "layers.rules",
+    "SandboxConfig": "sandbox.config",
     "Stack": "stacks",
     "StepResponse": "data",
     "TaskSummary": "data",
@@ -116,6 +118,7 @@ __all__ = [
     "Reply",
     "ResetResponse",
     "Rules",
+    "SandboxConfig",
     "Stack",
     "StepResponse",
     "TaskSummary",

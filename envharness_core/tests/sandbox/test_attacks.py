@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,14 @@ from attacks.range import KEY, LOCKED, Range, typed  # type: ignore[import-not-f
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 NOBODY = 65534
-READING_ONLY = "+dac_read_search"  # the interpreter may lie below a folder that only root may look into
 NAMES = [attack.name for attack in ATTACKS]
-EXPECTED = {attack.name: attack.expect for attack in ATTACKS}
+FORGERIES = [attack for attack in ATTACKS if attack.kind == "forgeries"]
 
 EVERY_ATTACK = pytest.mark.parametrize("attack", ATTACKS, ids=NAMES)
 Sightings = dict[str, dict[str, Any]]
+Way = tuple[list[str], dict[str, Any]]
+"""What comes before a command, and the identity that it gets."""
+OWN: Way = ([], {})
 
 
 @pytest.fixture(scope="module")
@@ -38,52 +41,70 @@ def watched() -> Iterator[Range]:
 
 
 @pytest.fixture(scope="module")
-def unlocked() -> Sightings:
-    return played([], "unlocked")
+def elsewhere() -> Iterator[dict[str, Future[Sightings]]]:
+    """Play all attacks in two other processes at once: without the lockdown, and, for root, as nobody."""
+    ways = {"unlocked": (OWN, "unlocked")}
+    if os.geteuid() == 0:
+        ways["nobody"] = (becoming_nobody(), "locked")
+    with ThreadPoolExecutor(len(ways)) as pool:
+        yield {name: pool.submit(played, *way) for name, way in ways.items()}
 
 
 @pytest.fixture(scope="module")
-def as_nobody() -> Sightings:
-    if os.geteuid() != 0:
+def unlocked(elsewhere: dict[str, Future[Sightings]]) -> Sightings:
+    return elsewhere["unlocked"].result()
+
+
+@pytest.fixture(scope="module")
+def as_nobody(elsewhere: dict[str, Future[Sightings]]) -> Sightings:
+    if "nobody" not in elsewhere:
         pytest.skip("the tests themselves run as a user without privileges")
-    return played(becoming_nobody(), "locked")
+    return elsewhere["nobody"].result()
 
 
-def played(prefix: list[str], mode: str) -> Sightings:
+def played(way: Way, mode: str) -> Sightings:
     """Play all attacks in a process of its own, whose environment holds the planted key from the start."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(FIXTURES),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        KEY: secrets.token_hex(16),
-    }
-    command = [*prefix, sys.executable, "-m", "attacks.play", mode]
-    done = subprocess.run(
-        command, env=environment, cwd="/", capture_output=True, text=True, timeout=300, check=False
-    )
+    done = run(way, "-m", "attacks.play", mode)
     assert done.returncode == 0, done.stderr[-4000:]
     return {sighting["name"]: sighting for sighting in json.loads(done.stdout.splitlines()[-1])}
 
 
-def becoming_nobody() -> list[str]:
-    """Return the start of a command that runs the rest as a user without privileges."""
-    setpriv = shutil.which("setpriv")
-    if setpriv is None:
-        pytest.skip("setpriv of util-linux isn't here, which gives up root's identity")
-    plain = [setpriv, "--reuid", f"{NOBODY}", "--regid", f"{NOBODY}", "--clear-groups"]
-    reading = [
-        f"--inh-caps={READING_ONLY}",
-        f"--ambient-caps={READING_ONLY}",
-        f"--bounding-set=-all,{READING_ONLY}",
+def run(way: Way, *arguments: str) -> subprocess.CompletedProcess[str]:
+    prefix, identity = way
+    planted = {"PYTHONPATH": str(FIXTURES), "PYTHONDONTWRITEBYTECODE": "1", KEY: secrets.token_hex(16)}
+    return subprocess.run(
+        [*prefix, sys.executable, *arguments],
+        env={**os.environ, **planted},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        **identity,
+    )
+
+
+def becoming_nobody() -> Way:
+    """Return how to run this interpreter as a user without privileges, with as little as that takes."""
+    setpriv = shutil.which("setpriv") or "setpriv"
+    user = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    reading = "+dac_read_search"  # the interpreter may lie below a folder that only root may look into
+    capabilities = [f"--inh-caps={reading}", f"--ambient-caps={reading}", f"--bounding-set=-all,{reading}"]
+    ways: list[Way] = [
+        ([], {"user": NOBODY, "group": NOBODY, "extra_groups": []}),
+        ([setpriv, *user, *capabilities], {}),
     ]
-    ways = ([*plain, "--inh-caps=-all", "--bounding-set=-all"], [*plain, *reading])
+    problems = []
     for way in ways:
-        tried = subprocess.run(
-            [*way, sys.executable, "-c", "import envharness_core"], cwd="/", capture_output=True, check=False
-        )
-        if tried.returncode == 0:
-            return way
-    pytest.skip(f"no other user can run this interpreter: {tried.stderr.decode()[-500:]}")
+        try:
+            tried = run(way, "-c", "import envharness_core, attacks.catalogue")
+        except OSError as error:
+            problems.append(str(error))
+        else:
+            if tried.returncode == 0:
+                return way
+            problems.append(tried.stderr.strip()[-300:])
+    pytest.skip(f"no other user can run this interpreter: {'; '.join(problems)}")
 
 
 def contained(sighting: dict[str, Any], expect: str) -> None:
@@ -102,9 +123,7 @@ def test_an_attack_is_contained(watched: Range, attack: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "attack", [attack for attack in ATTACKS if attack.kind == "forgeries"], ids=lambda attack: attack.name
-)
+@pytest.mark.parametrize("attack", FORGERIES, ids=lambda attack: attack.name)
 def test_a_verdict_of_toy24_cannot_be_forged_either(watched: Range, attack: Any) -> None:
     sighting = watched.attempt(attack, "toy24")
     assert (sighting.harm, sighting.after) == ((), "completed: ")

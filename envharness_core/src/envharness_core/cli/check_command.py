@@ -6,6 +6,7 @@ import click
 
 from envharness_core.cli.options import (
     clean_stdout,
+    configure_logging,
     json_option,
     layer_component,
     plugin_option,
@@ -39,6 +40,7 @@ def command(
 
     Ends with exit code 1 where a check fails.
     """
+    configure_logging()
     plugins = Plugins(modules, sandbox=sandbox)
     spec = layer_component(name, "component")
 

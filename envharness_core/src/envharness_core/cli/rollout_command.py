@@ -10,6 +10,7 @@ from envharness_core.api import Rollout, rollout
 from envharness_core.cli.options import (
     clean_stdout,
     component,
+    configure_logging,
     json_option,
     layer_component,
     plugin_option,
@@ -56,6 +57,7 @@ def command(
     as_json: bool,  # noqa: FBT001
 ) -> None:
     """Play TASK of BRIDGE: names, or {use = "name", option = value}."""
+    configure_logging()
     with clean_stdout(as_json):
         played = rollout(
             component(bridge, "bridge"),
