@@ -5,15 +5,12 @@ The same code holds trusted hooks in the runner's process and generated ones in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from envharness_core.checked import checked_observation, checked_response
+from envharness_core.checked import checked_observation, checked_response, checked_text
 from envharness_core.data import Action, Blocked, EnvState, Observation, StepResponse
 from envharness_core.errors import PLUGIN_FAULTS, DataError, RulesError
 from envharness_core.jsondata import Json, JsonObject, copy_object
-
-T = TypeVar("T")
 
 HOOKS = ("filter_action", "modify_transition", "filter_observation")
 """The hooks that a Rules layer may define."""
@@ -52,19 +49,19 @@ class Hooks:
             RulesError: it raised, or returned what it may not.
         """
         given = Action(action.name, copy_object(action.kwargs))
-        answer = self._call("filter_action", given, self._seen(state))
-        if isinstance(answer, Blocked):
-            reason: object = answer.reason
-            if not isinstance(reason, str) or not reason:
-                raise RulesError("filter_action", "contract", "Blocked needs a reason in words")
-            return Blocked(_plain(reason, "reason"))
-        if not isinstance(answer, Action):
-            raise _wrong("filter_action", "an Action or Blocked", answer)
-        name: object = answer.name
-        if not isinstance(name, str):
-            raise _wrong("filter_action", "a tool's name as text", name)
-        kwargs = _strict("filter_action", lambda: copy_object(answer.kwargs, "kwargs"))
-        return Action(_plain(name, "name"), kwargs)
+        try:
+            answer: object = self.owner.filter_action(given, EnvState(state, self.extras))
+        except PLUGIN_FAULTS as error:
+            raise _raised("filter_action", error) from error
+        try:
+            if isinstance(answer, Action):
+                name = checked_text(answer.name, "name")
+                return Action(name, copy_object(answer.kwargs, "kwargs"))
+            if isinstance(answer, Blocked):
+                return Blocked(_reason(answer.reason))
+        except DataError as error:
+            raise RulesError("filter_action", "contract", str(error)) from error
+        raise _wrong("filter_action", "an Action or Blocked", answer)
 
     def response(
         self, action: Action, response: StepResponse, state: JsonObject, *, resumable: bool
@@ -76,13 +73,14 @@ class Hooks:
         Raises:
             RulesError: one raised, returned what it may not, or masked the end of what isn't resumable.
         """
-        seen = self._seen(state)
+        seen = EnvState(state, self.extras)
         if self.modifies:
             response = self._modified(action, response, seen, resumable=resumable)
         if not self.filters_observations:
             return response
+        shown = response.observation if self.modifies else checked_observation(response.observation)
         return StepResponse(
-            self._filtered(response.observation, seen),
+            self._filtered(shown, seen),
             response.reward,
             response.terminated,
             response.truncated,
@@ -95,20 +93,23 @@ class Hooks:
         Raises:
             RulesError: it raised, or returned what it may not.
         """
-        return self._filtered(observation, self._seen(state))
-
-    def _seen(self, state: JsonObject) -> EnvState:
-        return EnvState(state, self.extras)
+        return self._filtered(checked_observation(observation), EnvState(state, self.extras))
 
     def _modified(
         self, action: Action, response: StepResponse, state: EnvState, *, resumable: bool
     ) -> StepResponse:
         given = checked_response(response)
         own_action = Action(action.name, copy_object(action.kwargs))
-        answer = self._call("modify_transition", own_action, given, state)
+        try:
+            answer: object = self.owner.modify_transition(own_action, given, state)
+        except PLUGIN_FAULTS as error:
+            raise _raised("modify_transition", error) from error
         if not isinstance(answer, StepResponse):
             raise _wrong("modify_transition", "a StepResponse", answer)
-        checked = _strict("modify_transition", lambda: checked_response(answer))
+        try:
+            checked = checked_response(answer)
+        except DataError as error:
+            raise RulesError("modify_transition", "contract", str(error)) from error
         if checked.terminated and not response.terminated:
             self.clamped.add("terminated")
         if checked.reward != response.reward:
@@ -121,17 +122,17 @@ class Hooks:
         info = {**checked.info, **response.info}
         return StepResponse(checked.observation, response.reward, terminated, checked.truncated, info)
 
-    def _filtered(self, observation: Observation, state: EnvState) -> Observation:
-        answer = self._call("filter_observation", checked_observation(observation), state)
+    def _filtered(self, given: Observation, state: EnvState) -> Observation:
+        try:
+            answer: object = self.owner.filter_observation(given, state)
+        except PLUGIN_FAULTS as error:
+            raise _raised("filter_observation", error) from error
         if not isinstance(answer, Observation):
             raise _wrong("filter_observation", "an Observation", answer)
-        return _strict("filter_observation", lambda: checked_observation(answer))
-
-    def _call(self, hook: str, *args: object) -> Any:
         try:
-            return getattr(self.owner, hook)(*args)
-        except PLUGIN_FAULTS as error:
-            raise RulesError(hook, "raised", f"{type(error).__name__}: {error}") from error
+            return checked_observation(answer)
+        except DataError as error:
+            raise RulesError("filter_observation", "contract", str(error)) from error
 
 
 def unless_same(given: Observation, shown: Observation) -> Observation | None:
@@ -149,19 +150,16 @@ def loaded_observation(saved: Json) -> Observation | None:
     return None if saved is None else Observation(**copy_object(saved))  # type: ignore[arg-type]
 
 
-def _plain(text: str, path: str) -> str:
-    """Return exact text; what can't be encoded is a fault of ``filter_action``."""
-    (plain,) = _strict("filter_action", lambda: copy_object({text: None}, path))
-    return plain
+def _reason(reason: object) -> str:
+    if not isinstance(reason, str) or not reason:
+        raise RulesError("filter_action", "contract", "Blocked needs a reason in words")
+    return checked_text(reason, "reason")
+
+
+def _raised(hook: str, error: BaseException) -> RulesError:
+    return RulesError(hook, "raised", f"{type(error).__name__}: {error}")
 
 
 def _wrong(hook: str, expected: str, got: object) -> RulesError:
     hint = " (is a return missing?)" if got is None else ""
     return RulesError(hook, "contract", f"expected {expected}, got {type(got).__name__}{hint}")
-
-
-def _strict(hook: str, check: Callable[[], T]) -> T:
-    try:
-        return check()
-    except DataError as error:
-        raise RulesError(hook, "contract", str(error)) from error

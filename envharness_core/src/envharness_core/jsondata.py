@@ -45,10 +45,10 @@ def copy_object(value: object, path: str = "") -> JsonObject:
     Raises:
         DataError: the value isn't an object, or something in it isn't strict JSON.
     """
-    if type(value) is dict:
+    if isinstance(value, dict):
         if not value:
             return {}
-        copied = _quick_copy(value)
+        copied = _quick_copy(value) if _is_plain(type(value)) else None
         if copied is not None:
             return copied
     elif not isinstance(value, Mapping):
@@ -77,12 +77,26 @@ def _quick_copy(value: dict[Any, Any]) -> JsonObject | None:
     """
     try:
         encoded = _encode(value)
-        if len(encoded) > _SMALL:
-            return None
-        copied = _decode(encoded)
-    except (TypeError, ValueError, OverflowError, RecursionError):  # msgspec's own are ValueErrors
+        copied = _decode(encoded) if len(encoded) <= _SMALL else _copied_by_parts(value)
+    except (TypeError, ValueError, OverflowError, RecursionError, DataError):  # msgspec's own are ValueErrors
         return None
     return copied if copied == value else None
+
+
+def _is_plain(cls: type[dict[Any, Any]]) -> bool:
+    """Say whether a class holds and compares its items as ``dict`` does."""
+    return cls is dict or (cls.items is dict.items and cls.__eq__ is dict.__eq__)
+
+
+def _copied_by_parts(value: dict[Any, Any]) -> JsonObject:
+    """Copy a large object: its own texts as they are, which costs nothing, and what is nested in it by msgpack."""
+    copied: JsonObject = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            raise TypeError("a key that isn't text")
+        nested = type(item) in (dict, list)
+        copied[_copy_str(key, "")] = _decode_part(_encode(item)) if nested else _copy(item, "")
+    return copied
 
 
 def _copy(value: Any, path: str) -> Json:
@@ -162,7 +176,7 @@ _COPIERS: dict[type, Callable[[Any, str], Json]] = {
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
-_SMALL = 4096  # bytes; beyond, copying long texts costs more than looking at each item
+_SMALL = 4096  # bytes; beyond, an object's own long texts are worth not being copied
 
 _Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 _Leaf = str | int | _Finite | bool | None
@@ -172,3 +186,4 @@ for _ in range(4):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(dict[str, _Shallow]).decode
+_decode_part = msgspec.msgpack.Decoder(_Shallow).decode

@@ -28,6 +28,9 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+PAD = ["x" * 100] * 50  # makes an object a large one, which is copied in another way
+
+
 class Colour(StrEnum):
     RED = "red"
 
@@ -51,6 +54,11 @@ def test_json_is_copied_deeply_and_equal(value: Any) -> None:
     assert not set(_lists(value)) & set(_lists(copied))
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(copied)) == value
     assert json.loads(canonical(copied)) == value
+    for given in ({"value": value}, {"value": value, "pad": PAD}):
+        whole = copy_object(given)
+        assert whole == given
+        assert [type(item) for item in whole.values()] == [type(item) for item in given.values()]
+        assert not set(_lists(given)) & set(_lists(whole))
 
 
 @given(st.dictionaries(ENCODABLE, JSON))
@@ -82,8 +90,11 @@ def test_what_is_not_json_is_named_by_its_path(value: object, path: str, problem
         copy_json({"a": value})
     assert caught.value.path == path
     assert problem in caught.value.problem
-    with pytest.raises(DataError):
-        copy_object({"a": value})
+    for pad in ({}, {"pad": PAD}):
+        with pytest.raises(DataError) as caught:
+            copy_object({**pad, "a": value})
+        assert caught.value.path == path
+        assert problem in caught.value.problem
 
 
 def test_subclasses_become_their_plain_base() -> None:

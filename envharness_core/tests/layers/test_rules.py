@@ -293,7 +293,7 @@ def test_a_hook_that_raises_is_named_with_the_cause(guarded: Guarded, hook: str)
     [
         ("filter_action", Action("add", {"amount": float("nan")}), "kwargs.amount: nan"),
         ("filter_action", Action("add", []), "kwargs: expected an object"),  # type: ignore[arg-type]
-        ("filter_action", Action(None), "a tool's name as text"),  # type: ignore[arg-type]
+        ("filter_action", Action(None), "name: expected text, got NoneType"),  # type: ignore[arg-type]
         ("filter_action", Blocked(""), "Blocked needs a reason"),
         ("filter_action", Blocked(None), "Blocked needs a reason"),  # type: ignore[arg-type]
         ("modify_transition", StepResponse(None), "observation: expected an Observation"),  # type: ignore[arg-type]

@@ -247,7 +247,11 @@ def test_mistakes_are_found_before_the_first_episode(made: Made) -> None:
     for source, kind, says in (
         ("class _Rules(Rules)\n    pass", "compile", "expected ':'"),
         ("x = 1", "compile", "must define class _Rules"),
-        ("import os\n" + hook("return a", "filter_action"), "forbidden", r"\(forbidden, line 1\): os: not importable"),
+        (
+            "import os\n" + hook("return a", "filter_action"),
+            "forbidden",
+            r"\(forbidden, line 1\): os: not importable",
+        ),
         ("1 / 0\n" + hook("return a", "filter_action"), "raised", "ZeroDivisionError"),
     ):
         with build_stack(plugins, SHELL, [ComponentSpec("rules", {"source": source})]) as stack:

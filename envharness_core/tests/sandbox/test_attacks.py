@@ -15,12 +15,24 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from attacks.catalogue import ATTACKS  # type: ignore[import-not-found]  # conftest puts fixtures on the path
-from attacks.range import KEY, LOCKED, Range, typed  # type: ignore[import-not-found]
+from attacks.attack import Attack  # type: ignore[import-not-found]  # conftest puts fixtures on the path
+from attacks.catalogue import ATTACKS  # type: ignore[import-not-found]
+from attacks.range import HARMLESS, KEY, LOCKED, Range, typed  # type: ignore[import-not-found]
+from attacks.watching import descendants  # type: ignore[import-not-found]
+from attrs import evolve
+
+from envharness_core.data import Observation, StepResponse, Verdict
+from envharness_core.errors import RulesError
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 NOBODY = 65534
+EARLY = [
+    attack
+    for attack in ATTACKS
+    if re.match(r"rules_error: (source|__init__) ", attack.expect) or attack.name.endswith("/while_loaded")
+]
 NAMES = [attack.name for attack in ATTACKS]
 FORGERIES = [attack for attack in ATTACKS if attack.kind == "forgeries"]
 
@@ -43,11 +55,11 @@ def watched() -> Iterator[Range]:
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[dict[str, Future[Sightings]]]:
     """Play all attacks in two other processes at once: without the lockdown, and, for root, as nobody."""
-    ways = {"unlocked": (OWN, "unlocked")}
-    if os.geteuid() == 0:
-        ways["nobody"] = (becoming_nobody(), "locked")
-    with ThreadPoolExecutor(len(ways)) as pool:
-        yield {name: pool.submit(played, *way) for name, way in ways.items()}
+    with ThreadPoolExecutor(2) as pool:
+        runs = {"unlocked": pool.submit(played, OWN, "unlocked")}
+        if os.geteuid() == 0:
+            runs["nobody"] = pool.submit(played, becoming_nobody(), "locked")
+        yield runs
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +74,10 @@ def as_nobody(elsewhere: dict[str, Future[Sightings]]) -> Sightings:
     return elsewhere["nobody"].result()
 
 
-def played(way: Way, mode: str) -> Sightings:
+def played(way: Way | str, mode: str) -> Sightings:
     """Play all attacks in a process of its own, whose environment holds the planted key from the start."""
+    if isinstance(way, str):
+        pytest.skip(way)
     done = run(way, "-m", "attacks.play", mode)
     assert done.returncode == 0, done.stderr[-4000:]
     return {sighting["name"]: sighting for sighting in json.loads(done.stdout.splitlines()[-1])}
@@ -84,8 +98,8 @@ def run(way: Way, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def becoming_nobody() -> Way:
-    """Return how to run this interpreter as a user without privileges, with as little as that takes."""
+def becoming_nobody() -> Way | str:
+    """Return how to run this interpreter as a user without privileges, with as little as that takes, or why not."""
     setpriv = shutil.which("setpriv") or "setpriv"
     user = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     reading = "+dac_read_search"  # the interpreter may lie below a folder that only root may look into
@@ -104,7 +118,7 @@ def becoming_nobody() -> Way:
             if tried.returncode == 0:
                 return way
             problems.append(tried.stderr.strip()[-300:])
-    pytest.skip(f"no other user can run this interpreter: {'; '.join(problems)}")
+    return f"no other user can run this interpreter: {'; '.join(problems)}"
 
 
 def contained(sighting: dict[str, Any], expect: str) -> None:
@@ -159,6 +173,37 @@ def test_each_detector_notices_something_without_the_lockdown(unlocked: Sighting
         "zygote",
     }
     assert set(seen) == expected
+
+
+@pytest.mark.parametrize("attack", EARLY, ids=lambda attack: attack.name)
+def test_a_candidate_that_attacks_while_it_is_loaded_is_rejected(watched: Range, attack: Any) -> None:
+    with watched.stack(attack) as stack, pytest.raises(RulesError):
+        stack.check()
+    assert list(watched.noticed()) == []
+
+
+def test_loading_a_checkpoint_runs_nothing(watched: Range) -> None:
+    source = "import dataclasses\nKEYS = dict(dataclasses.sys.modules['os'].environ)\n" + HARMLESS
+    curious = Attack("curious", "", source, "")
+    with watched.stack(curious) as stack:
+        stack.reset(0, {"task": "three"})
+        state = stack.save_state()
+    with watched.stack(curious) as stack:
+        before = descendants(os.getpid())
+        stack.load_state(state)
+        assert descendants(os.getpid()) == before
+
+
+def test_a_forged_record_is_noticed(watched: Range) -> None:
+    spec, record = watched.harmless()
+    assert watched.forgeries(spec, record) == []
+    lost = evolve(record, episode=evolve(record.episode, verdict=Verdict(success=False, score=0.0)))
+    assert watched.forgeries(spec, lost) == ["verdict"]
+    start, steps, events = msgspec.msgpack.decode(record.blob)
+    claim = StepResponse(Observation("won"), reward=99.0, terminated=True)
+    steps[0][4] = msgspec.to_builtins(claim)
+    forged = evolve(record, blob=msgspec.msgpack.encode((start, steps, events)))
+    assert watched.forgeries(spec, forged) == ["reward", "terminated"]
 
 
 def test_names_are_unique() -> None:

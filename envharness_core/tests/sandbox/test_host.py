@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -127,6 +128,10 @@ def test_a_zygote_that_died_is_started_again(sandbox: Sandbox) -> None:
     wire = begun(sandbox, PASS)
     first = zygote_of(sandbox)
     os.kill(first, signal.SIGKILL)
+    assert wire._started.pidfd is not None
+    ended = select.poll()
+    ended.register(wire._started.pidfd, select.POLLIN)
+    assert ended.poll(5000)  # the worker dies with its zygote
     with pytest.raises(SandboxError, match="broke down"):
         wire.ask("filter_action", p.Before(Action("add"), STATE), p.Passed | p.Stopped)
     begun(sandbox, PASS).close()

@@ -14,8 +14,11 @@ from msgspec import Raw
 from envharness_core.data import Action, Blocked, Observation, StepResponse
 from envharness_core.errors import RulesError
 from envharness_core.hooks import HOOKS, Hooks, unless_same
+from envharness_core.jsondata import JsonObject
 from envharness_core.sandbox import protocol as p
 from envharness_core.sandbox.dialect import FILENAME, Rules, Scope
+
+_SMALL = 1024  # bytes of a state, up to which decoding costs nothing to speak of
 
 
 @define
@@ -30,6 +33,23 @@ class Layer:
     """What its filter let through in this step."""
     shown: Observation | None = None
     """What it last showed; None where that was what it was given."""
+
+
+class States:
+    """Copies of a state for one layer after the other.
+
+    A large one is decoded again only where a hook has written to it, which is told by encoding it: that is quicker.
+    """
+
+    def __init__(self, state: Raw) -> None:
+        self._encoded = bytes(state)
+        self._last: JsonObject | None = None
+
+    def next(self) -> JsonObject:
+        """Return the state as the runner sent it; what the caller writes at its top stays with the caller."""
+        if self._last is None or len(self._encoded) <= _SMALL or p.encode(self._last) != self._encoded:
+            self._last = p.decode_state(self._encoded)
+        return self._last
 
 
 class Engine:
@@ -73,22 +93,24 @@ class Engine:
 
     def reset(self, observation: Observation, state: Raw) -> p.Filtered:
         """Filter the first observation."""
+        states = States(state)
         for index, layer in enumerate(self.layers):
             layer.shown = None
             if layer.hooks.filters_observations:
                 self.at = (index, "filter_observation")
-                shown = layer.hooks.observation(observation, p.decode_state(state))
+                shown = layer.hooks.observation(observation, states.next())
                 layer.shown = unless_same(observation, shown)
                 observation = shown
         return p.Filtered(observation, self._observed(len(self.layers)) is not None)
 
     def before(self, action: Action, state: Raw) -> p.Passed | p.Stopped:
         """Filter an action, outermost layer first."""
+        states = States(state)
         for index in reversed(range(len(self.layers))):
             layer = self.layers[index]
             if layer.hooks.filters_actions:
                 self.at = (index, "filter_action")
-                answer = layer.hooks.action(action, p.decode_state(state))
+                answer = layer.hooks.action(action, states.next())
                 if isinstance(answer, Blocked):
                     return p.Stopped(index, answer.reason, self._observed(index + 1))
                 action = answer
@@ -100,12 +122,12 @@ class Engine:
         if request.action is not None:
             for layer in self.layers:
                 layer.action = request.action
-        response, changed = request.response, False
+        states, response, changed = States(request.state), request.response, False
         self._resumed = False
         for index in range(request.start, len(self.layers)):
             layer = self.layers[index]
             if layer.hooks.reshapes:
-                reshaped = self._reshaped(index, layer, response, request.state)
+                reshaped = self._reshaped(index, layer, response, states.next())
                 layer.shown = unless_same(response.observation, reshaped.observation)
                 changed |= layer.shown is not None
                 response = reshaped
@@ -124,12 +146,10 @@ class Engine:
         """Return what the innermost so many layers show; None where that is what is inside of them."""
         return next((layer.shown for layer in reversed(self.layers[:count]) if layer.shown is not None), None)
 
-    def _reshaped(self, index: int, layer: Layer, response: StepResponse, state: Raw) -> StepResponse:
+    def _reshaped(self, index: int, layer: Layer, response: StepResponse, state: JsonObject) -> StepResponse:
         self.at = (index, "modify_transition" if layer.hooks.modifies else "filter_observation")
         layer.scope.response = response
-        reshaped = layer.hooks.response(
-            layer.action, response, p.decode_state(state), resumable=self._resumable
-        )
+        reshaped = layer.hooks.response(layer.action, response, state, resumable=self._resumable)
         layer.scope.response = None
         if response.ended and not reshaped.ended:
             self._resumed = True

@@ -22,7 +22,7 @@ from envharness_core.sandbox.faults import LONGEST
 if TYPE_CHECKING:
     from envharness_core.sandbox.host import Started
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16  # what a pipe holds
 _WORKERS_OWN: tuple[FaultKind, ...] = ("compile", "contract", "raised", "memory", "timeout", "forbidden")
 _GRACE = 30.0  # seconds that a worker has to lock itself down, on the busiest of machines
 
@@ -148,25 +148,28 @@ class Wire:
             except BrokenPipeError as error:
                 raise _Broken("died", "its process ended") from error
 
-    def _received(self, clock: _Deadline) -> bytes:
-        (length,) = p.LENGTH.unpack(self._read(p.LENGTH.size, clock))
+    def _received(self, clock: _Deadline) -> memoryview:
+        """Return the body of one frame, in as few reads as can be."""
+        data = self._read(clock)
+        while len(data) < p.LENGTH.size:
+            data += self._read(clock)
+        (length,) = p.LENGTH.unpack_from(data)
         if length > self._longest:
             raise _Broken("protocol", f"an answer of {length:,} bytes; {self._longest:,} are allowed")
-        return self._read(length, clock)
+        parts, missing = [data], length + p.LENGTH.size - len(data)
+        while missing > 0:
+            parts.append(self._read(clock))
+            missing -= len(parts[-1])
+        if missing < 0:
+            raise _Broken("protocol", "it said more than it was asked")
+        return memoryview(data if len(parts) == 1 else b"".join(parts))[p.LENGTH.size :]
 
-    def _read(self, count: int, clock: _Deadline) -> bytes:
-        parts: list[bytes] = []
-        while count:
-            try:
-                part = os.read(self._started.read, min(count, _CHUNK))
-            except BlockingIOError:
-                clock.wait(self._readable)
-                continue
-            if not part:
-                raise _Broken("died", "its process ended")
-            parts.append(part)
-            count -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+    def _read(self, clock: _Deadline) -> bytes:
+        clock.wait(self._readable)
+        part = os.read(self._started.read, _CHUNK)
+        if not part:
+            raise _Broken("died", "its process ended")
+        return part
 
 
 class _Broken(Exception):  # noqa: N818 - not an error of anybody's yet
@@ -216,7 +219,7 @@ def _cpu_seconds(pid: int) -> float:
         return time.monotonic()
 
 
-def _decoded(body: bytes, nonce: int) -> p.Reply:
+def _decoded(body: memoryview, nonce: int) -> p.Reply:
     try:
         repeated, answer = p.decode_reply(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -114,23 +114,24 @@ class Server:
         return code if isinstance(code, CodeType) and code.co_filename == FILENAME else None
 
 
-def _received() -> bytes:
-    (length,) = p.LENGTH.unpack(_read(p.LENGTH.size))
-    return _read(length)
-
-
-def _read(count: int) -> bytes:
-    data = os.read(READ, count)
-    if len(data) == count:
-        return data
-    parts = [data]
-    missing = count - len(data)
-    while missing:
-        if not parts[-1]:
-            os._exit(0)  # the runner has gone
-        parts.append(os.read(READ, min(missing, _CHUNK)))
+def _received() -> memoryview:
+    """Return the body of one frame, in as few reads as can be."""
+    data = _read()
+    while len(data) < p.LENGTH.size:
+        data += _read()
+    (length,) = p.LENGTH.unpack_from(data)
+    parts, missing = [data], length + p.LENGTH.size - len(data)
+    while missing > 0:
+        parts.append(_read())
         missing -= len(parts[-1])
-    return b"".join(parts)
+    return memoryview(data if len(parts) == 1 else b"".join(parts))[p.LENGTH.size :]
+
+
+def _read() -> bytes:
+    data = os.read(READ, _CHUNK)
+    if not data:
+        os._exit(0)  # the runner has gone
+    return data
 
 
 def _send(data: bytes) -> None:
