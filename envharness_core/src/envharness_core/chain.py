@@ -67,6 +67,13 @@ class Chain:
         for leg in self.legs:
             leg.check()
 
+    def rest(self) -> None:
+        """Have every layer, of all legs, let go of what only an episode needs."""
+        for _, layer in self.layers:
+            layer.rest()
+        for leg in self.legs:
+            leg.rest()
+
     def verdict(self) -> Verdict:
         """Ask the bridges themselves, past every layer.
 

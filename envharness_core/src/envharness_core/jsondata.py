@@ -60,8 +60,15 @@ def copy_object(value: object, path: str = "") -> JsonObject:
 
 
 def canonical(value: Json) -> bytes:
-    """Encode a strict JSON value so that equal values give equal bytes (sorted keys, UTF-8)."""
-    return _CANONICAL.encode(value).encode()
+    """Encode a strict JSON value so that equal values give equal bytes (sorted keys, UTF-8).
+
+    Raises:
+        DataError: a text has a lone surrogate.
+    """
+    try:
+        return _CANONICAL.encode(value).encode()
+    except UnicodeEncodeError:
+        raise DataError("", "text with a lone surrogate can't be encoded") from None
 
 
 def digest(value: Json) -> str:

@@ -105,6 +105,9 @@ class Wrapper(Env, Generic[ConfigT]):
         Called once before a stack is first used; loading a checkpoint doesn't call it.
         """
 
+    def rest(self) -> None:
+        """Let go of what only an episode needs: this one is over, and a reset comes before the next step."""
+
     def own_state(self) -> JsonObject:
         """Return what this layer keeps within an episode besides its random stream."""
         return {}

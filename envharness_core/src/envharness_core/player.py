@@ -78,6 +78,9 @@ class Player:
         played, verdict = _played(play)
         if verdict is None:
             self._drop(spec)
+        else:
+            with suppress(*PLUGIN_FAULTS):  # the next reset will meet what is wrong
+                stack.rest()
         return Record(_episode(spec, played, verdict, play), play.writer.blob())
 
     def close(self) -> None:
@@ -304,7 +307,7 @@ def _said(error: BaseException) -> str:
         head = str(error) if isinstance(error, EnvHarnessError) else f"{type(error).__name__}: {error}"
     except PLUGIN_FAULTS:
         head = f"{type(error).__name__}, which can't be printed"
-    if isinstance(error, RulesError) and (error.trace or error.kind != "raised"):
+    if isinstance(error, RulesError) and error.__cause__ is None:
         return _clipped(error.told())
     cause = error.__cause__ or error
     frames = traceback.extract_tb(cause.__traceback__)[-3:]

@@ -60,6 +60,10 @@ class Stack(Guard):
         """
         self._chain.check()
 
+    def rest(self) -> None:
+        """Let go of what only an episode needs, such as the process of sandboxed rules; the next call is a reset."""
+        self._chain.rest()
+
     def evaluate(self) -> Verdict:
         """Return the verdict of the bridges themselves; no layer is asked."""
         self._refuse_new("evaluate")

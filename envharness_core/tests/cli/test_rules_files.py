@@ -72,6 +72,18 @@ def test_a_fault_in_an_episode_is_a_rules_error_with_the_authors_lines(rules: Pa
     )
 
 
+def test_what_rules_say_does_nothing_to_a_terminal(rules: Path) -> None:
+    rules.write_text(
+        PASS.replace("return action", "return Blocked(chr(27) + ']0;owned' + chr(7) + action.name)")
+    )
+    policy = '{use = "solver", skill = 0.9}'
+    told = envharness(
+        "rollout", "toy24", "1-2-3-4", "--policy", policy, "--layer", rules, "--steps", "2", "--show"
+    )
+    assert "\\x1b]0;owned\\x07" in told.stdout
+    assert "\x1b" not in told.stdout + told.stderr
+
+
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     done = rolled(tmp_path / "none.py")
     assert done.returncode == 2

@@ -54,11 +54,11 @@ def test_json_is_copied_deeply_and_equal(value: Any) -> None:
     assert not set(_lists(value)) & set(_lists(copied))
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(copied)) == value
     assert json.loads(canonical(copied)) == value
-    for given in ({"value": value}, {"value": value, "pad": PAD}):
-        whole = copy_object(given)
-        assert whole == given
-        assert [type(item) for item in whole.values()] == [type(item) for item in given.values()]
-        assert not set(_lists(given)) & set(_lists(whole))
+    for parts in ({"value": value}, {"value": value, "pad": PAD}):
+        whole = copy_object(parts)
+        assert whole == parts
+        assert [type(item) for item in whole.values()] == [type(item) for item in parts.values()]
+        assert not set(_lists(parts)) & set(_lists(whole))
 
 
 @given(st.dictionaries(ENCODABLE, JSON))

@@ -87,7 +87,9 @@ def test_a_loop_is_ended_and_told_with_its_line(sandbox: Sandbox) -> None:
     [
         ("sum(range(10 ** 12))", "timeout", "longer than"),
         (STUBBORN, "timeout", "longer than"),
-        ("import time; time.sleep(60)", "timeout", "longer than"),
+        ("import time; time.sleep(60)", "forbidden", "sleeping are out of reach"),
+        (f"{DIG}('os').read(3, 1)", "timeout", "waits for something that doesn't come"),
+        ("raise ValueError(chr(27) + ']0;title' + chr(7))", "raised", r"ValueError: \\x1b\]0;title\\x07"),
         ("x = bytearray(1 << 30)", "memory", "MemoryError"),
         ("x = []\n        while True: x.append(bytearray(1 << 20))", "memory", "keep less"),
         (f"{DIG}('os')._exit(3)", "died", r"its process ended \(exit code 3\)"),
@@ -95,7 +97,7 @@ def test_a_loop_is_ended_and_told_with_its_line(sandbox: Sandbox) -> None:
         ("raise SystemExit(0)", "raised", "SystemExit: 0"),
         ("raise KeyboardInterrupt", "raised", "KeyboardInterrupt"),
         ("return Action('x' * 200_000)", "contract", "104,857 are allowed"),
-        ("open('/etc/hostname')", "forbidden", "files, processes and the network are out of reach"),
+        ("open('/etc/hostname')", "forbidden", "files, processes, the network and sleeping are out of reach"),
         ("import socket", "forbidden", "not importable"),
         (f"{DIG}('socket').socket()", "forbidden", "Operation not permitted"),
         (f"{DIG}('os').fork()", "forbidden", "Operation not permitted"),
@@ -108,10 +110,46 @@ def test_each_fault_has_its_kind(sandbox: Sandbox, body: str, kind: str, says: s
     assert re.search(says, str(caught)), str(caught)
 
 
-def test_a_sleeping_hook_meets_the_clock(sandbox: Sandbox) -> None:
-    began = time.monotonic()
-    fault(sandbox, "import time; time.sleep(60)")
-    assert 1.4 < time.monotonic() - began < 10
+def test_a_worker_that_is_stopped_meets_the_clock(sandbox: Sandbox) -> None:
+    wire = begun(sandbox, PASS)
+    os.kill(wire.pid, signal.SIGSTOP)
+    with pytest.raises(RulesError, match=r"timeout\): no answer within 1\.5 seconds"):
+        wire.ask("filter_action", p.Before(Action("add"), STATE), p.Passed | p.Stopped)
+    assert gone(wire.pid)
+
+
+def test_a_worker_may_not_work_between_two_calls(sandbox: Sandbox) -> None:
+    busy = f"""
+        os = {DIG}('os')
+        import sys
+        frame = {DIG}('sys')._getframe()
+        while 'nonce' not in frame.f_locals:
+            frame = frame.f_back
+        frames = frame.f_globals['p'].frame(frame.f_locals['nonce'], frame.f_globals['p'].Passed('add', {{}}))
+        {DIG}('signal').setitimer(2, 0)
+        os.write(4, frames)
+        while True: pass"""
+    wire = begun(sandbox, SLOW.format(busy.replace("        import sys\n", "")))
+    assert wire.ask("filter_action", p.Before(Action("add"), STATE), p.Passed | p.Stopped) == p.Passed(
+        "add", {}
+    )
+    time.sleep(0.3)
+    with pytest.raises(RulesError, match="went on working after it had answered"):
+        wire.ask("filter_action", p.Before(Action("add"), STATE), p.Passed | p.Stopped)
+    assert gone(wire.pid)
+
+
+def test_a_fault_that_cannot_be_is_a_fault_of_the_channel(sandbox: Sandbox) -> None:
+    for forged in ("Fault(0, 'evaluate', 'raised', 'x', 1, '')", "Fault(0, 'source', 'died', 'x', 1, '')",
+                   "Fault(0, 'source', 'raised', 'x', -5, '')"):  # fmt: skip
+        body = f"""
+        frame = {DIG}('sys')._getframe()
+        while 'nonce' not in frame.f_locals:
+            frame = frame.f_back
+        p = frame.f_globals['p']
+        {DIG}('os').write(4, p.frame(frame.f_locals['nonce'], p.{forged}))"""
+        caught = fault(sandbox, body)
+        assert (caught.kind, caught.detail) == ("protocol", "it told of a fault that there can't be")
 
 
 def test_a_starved_worker_is_not_a_slow_one(sandbox: Sandbox) -> None:

@@ -22,6 +22,7 @@ from envharness_core.jsondata import JsonObject
 from envharness_core.plugins import Plugins
 from envharness_core.posterior import wilson_interval
 from envharness_core.sandbox.config import SandboxConfig
+from envharness_core.text import printable
 
 
 @click.command("rollout")
@@ -101,21 +102,21 @@ def _report(played: list[Rollout]) -> JsonObject:
 
 def _show(item: Rollout) -> None:
     if item.trajectory.start is not None:
-        click.echo(item.trajectory.start.instruction)
+        click.echo(printable(item.trajectory.start.instruction))
         click.echo(_indented(item.trajectory.start.observation.text))
     for number, step in enumerate(item.trajectory.steps):
         executed = [str(event.action) for event in item.trajectory.events_of(step) if event.kind == "step"]
         note = "" if executed == [str(step.action)] else f"  (executed: {', '.join(executed) or 'nothing'})"
-        click.echo(f"{number}: {step.action}{note}")
+        click.echo(printable(f"{number}: {step.action}{note}"))
         click.echo(_indented(step.response.observation.text))
 
 
 def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.split("\n"))
+    return "\n".join(f"    {line}" for line in printable(text).split("\n"))
 
 
 def _line(item: Rollout) -> str:
     episode = item.episode
     verdict = "no verdict" if episode.verdict is None else ("success" if episode.success else "failure")
     tail = f": {episode.error}" if episode.error else ""
-    return f"{episode.index}: {verdict}, {episode.outcome}, {episode.steps} steps{tail}"
+    return printable(f"{episode.index}: {verdict}, {episode.outcome}, {episode.steps} steps{tail}")

@@ -9,7 +9,7 @@ from typing import Any, cast
 from attrs import evolve, field, frozen, validators
 from msgspec import Raw
 
-from envharness_core.checked import checked_observation
+from envharness_core.checked import checked_observation, checked_text
 from envharness_core.data import Action, Capabilities, Observation, ResetResponse, StepResponse
 from envharness_core.env import Env
 from envharness_core.errors import CheckpointError, DataError, RulesError
@@ -38,6 +38,10 @@ class SourceConfig:
     """
 
     source: str = field(validator=[validators.min_len(1), validators.max_len(_LONGEST)])
+
+    @source.validator
+    def _can_be_encoded(self, attribute: object, value: str) -> None:
+        checked_text(value, "source")
 
 
 class SourceRules(Layer[SourceConfig]):
@@ -88,6 +92,9 @@ class SourceRules(Layer[SourceConfig]):
         super().notify_replay_complete()
         if self._leads:
             self.run.renew()
+
+    def rest(self) -> None:
+        self.run.close()
 
     def close(self) -> None:
         self.run.close()
@@ -147,7 +154,7 @@ class Run:
             answer = self._ask("filter_action", p.Before(action, state), p.Passed | p.Stopped)
             if isinstance(answer, p.Stopped):
                 return self._stopped(answer, state)
-            action, proposed = Action(answer.name, _json(answer.kwargs, "kwargs")), None
+            action, proposed = Action(answer.name, _json("filter_action", answer.kwargs, "kwargs")), None
         response = self._base.step(action)
         if not self._reshapes:
             return response
@@ -273,8 +280,8 @@ class Run:
         unasked = made.resumed and not self._base.capabilities.resumable
         if unasked or (response.ended and not ended and not made.resumed):
             raise RulesError("modify_transition", "protocol", "it masked an end that it may not mask")
-        observation = Observation(made.text, _json(made.data, "observation.data"))
-        info = {**_json(made.info, "info"), **response.info}
+        observation = Observation(made.text, _json("modify_transition", made.data, "observation.data"))
+        info = {**_json("modify_transition", made.info, "info"), **response.info}
         if made.resumed:
             self._base.resume()
         self._shown = observation if made.changed else otherwise
@@ -292,11 +299,11 @@ def _checked(observation: Observation) -> Observation:
     try:
         return checked_observation(observation)
     except DataError as error:
-        raise RulesError("filter_observation", "protocol", str(error)) from error
+        raise RulesError("filter_observation", "protocol", str(error)) from None
 
 
-def _json(value: object, path: str) -> JsonObject:
+def _json(hook: str, value: object, path: str) -> JsonObject:
     try:
         return copy_object(value, path)
     except DataError as error:
-        raise RulesError("modify_transition", "protocol", str(error)) from error
+        raise RulesError(hook, "protocol", str(error)) from None

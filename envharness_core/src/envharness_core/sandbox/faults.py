@@ -8,6 +8,7 @@ from types import CodeType
 from envharness_core.errors import RulesError
 from envharness_core.sandbox import protocol as p
 from envharness_core.sandbox.dialect import FILENAME, ForbiddenImportError
+from envharness_core.text import printable
 
 LONGEST = 2000
 """Characters of a fault's detail and of its trace."""
@@ -40,6 +41,8 @@ def fault_of(error: BaseException, at: tuple[int, str], sources: list[str], hook
         return _clipped(index, name, "compile", error.msg or "invalid syntax", error.lineno, "")
     if name == "source" and not frames:
         kind = "compile"
+        if isinstance(error, MemoryError | RecursionError):
+            detail = "it is nested too deeply"
     line = frames[-1][0] if frames else (hook.co_firstlineno if hook is not None else None)
     return _clipped(index, name, kind, detail + _hint(error, kind), line, _trace(frames, source))
 
@@ -76,7 +79,7 @@ def _hint(error: BaseException, kind: str) -> str:
     if kind == "memory":
         return "; the rules may take only so much memory: keep less"
     if kind == "forbidden" and isinstance(cause, OSError):
-        return "; files, processes and the network are out of reach in the rules sandbox"
+        return "; files, processes, the network and sleeping are out of reach in the rules sandbox"
     if type(cause).__name__ == "FrozenInstanceError":
         return "; data is frozen: return a new one, as in evolve(observation, text=...)"
     return ""
@@ -107,8 +110,4 @@ def _trace(frames: list[tuple[int, str]], source: str) -> str:
 
 
 def _clipped(layer: int, hook: str, kind: str, detail: str, line: int | None, trace: str) -> p.Fault:
-    return p.Fault(layer, hook, kind, _encodable(detail), line, _encodable(trace))
-
-
-def _encodable(text: str) -> str:
-    return text[:LONGEST].encode(errors="replace").decode()
+    return p.Fault(layer, hook, kind, printable(detail[:LONGEST]), line, printable(trace[:LONGEST]))

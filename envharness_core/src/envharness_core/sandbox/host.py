@@ -36,7 +36,6 @@ _ANSWER_SECONDS = 30.0
 _RESTARTS = 2
 _KEPT = ("LD_LIBRARY_PATH", "PYTHONHOME")  # without which some interpreters don't start
 _MOST = 1 << 16
-_SOFT = 0.8  # of a call's time: when its own process gives it up, before the runner does
 
 
 @define
@@ -124,7 +123,7 @@ class Sandbox:
     def _order(self, *, probe: bool = False) -> Spawn:
         config = self.config
         memory, reply = config.memory_mb << 20, int(config.reply_mb * (1 << 20))
-        return Spawn(memory, reply, config.seconds * _SOFT, config.locked, probe)
+        return Spawn(memory, reply, config.seconds, config.locked, probe)
 
     def _wire(self, order: Spawn) -> Wire:
         with self._lock:

@@ -12,14 +12,14 @@ import struct
 
 _X86_64 = {
     "read": 0, "write": 1, "close": 3, "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13,
-    "rt_sigprocmask": 14, "rt_sigreturn": 15, "sched_yield": 24, "mremap": 25, "madvise": 28, "nanosleep": 35,
+    "rt_sigprocmask": 14, "rt_sigreturn": 15, "sched_yield": 24, "mremap": 25, "madvise": 28,
     "setitimer": 38, "getpid": 39, "exit": 60, "gettimeofday": 96, "getppid": 110, "sigaltstack": 131, "gettid": 186,
-    "time": 201, "futex": 202, "restart_syscall": 219, "clock_gettime": 228, "clock_nanosleep": 230, "exit_group": 231,
+    "time": 201, "clock_gettime": 228, "exit_group": 231,
     "getrandom": 318,
 }  # fmt: skip
 _AARCH64 = {
-    "close": 57, "read": 63, "write": 64, "exit": 93, "exit_group": 94, "futex": 98, "nanosleep": 101,
-    "setitimer": 103, "clock_gettime": 113, "clock_nanosleep": 115, "sched_yield": 124, "restart_syscall": 128,
+    "close": 57, "read": 63, "write": 64, "exit": 93, "exit_group": 94,
+    "setitimer": 103, "clock_gettime": 113, "sched_yield": 124,
     "sigaltstack": 132,
     "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigreturn": 139, "gettimeofday": 169, "getpid": 172,
     "getppid": 173, "gettid": 178, "brk": 214, "munmap": 215, "mremap": 216, "mmap": 222, "mprotect": 226,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import select
 import signal
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import UnionType
@@ -15,14 +15,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from envharness_core.errors import DataError, FaultKind, RulesError, SandboxError
+from envharness_core.hooks import HOOKS
 from envharness_core.sandbox import protocol as p
 from envharness_core.sandbox.config import SandboxConfig
+from envharness_core.sandbox.deadline import BrokenWire, Deadline
 from envharness_core.sandbox.faults import LONGEST
+from envharness_core.text import printable
 
 if TYPE_CHECKING:
     from envharness_core.sandbox.host import Started
 
 _CHUNK = 1 << 16  # what a pipe holds
+_IDLE = 0.05  # CPU seconds that a worker may take beyond its calls
+_CRASHES = (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT)  # what running out of memory in C looks like
+_LINES = 1_000_000
+_TOLD_OF = (*HOOKS, "__init__", "source")
 _WORKERS_OWN: tuple[FaultKind, ...] = ("compile", "contract", "raised", "memory", "timeout", "forbidden")
 _GRACE = 30.0  # seconds that a worker has to lock itself down, on the busiest of machines
 
@@ -48,6 +55,8 @@ class Wire:
         os.set_blocking(started.read, False)
         os.set_blocking(started.write, False)
         self._open = True
+        self._most = math.inf
+        """The CPU time that the worker may have taken when its last call had ended, at the most."""
 
     @property
     def pid(self) -> int:
@@ -61,9 +70,9 @@ class Wire:
             SandboxError: it died before that, or said something else.
         """
         try:
-            clock = _Deadline(self.pid, _GRACE, _GRACE)
+            clock = Deadline(self.pid, _GRACE, _GRACE)
             message = msgspec.msgpack.decode(self._received(clock), type=tuple[int, kind])[1]
-        except (_Broken, msgspec.MsgspecError) as broken:
+        except (BrokenWire, msgspec.MsgspecError) as broken:
             raise SandboxError(f"a worker of the rules sandbox didn't start: {broken}") from broken
         return message
 
@@ -86,20 +95,28 @@ class Wire:
         except (TypeError, ValueError, OverflowError) as error:
             raise DataError("", f"what is inside of the rules gave what isn't data: {error}") from error
         config = self._config
-        clock = _Deadline(self.pid, config.seconds, config.wall_seconds)
+        clock = Deadline(self.pid, config.seconds, config.wall_seconds)
         try:
+            self._require_idle(clock)
             self._send(framed, clock)
-            return _wanted(_decoded(self._received(clock), nonce), kind)
-        except _Broken as broken:
-            raise self._ended(hook, broken) from broken
+            answer = _wanted(_decoded(self._received(clock), nonce), kind)
+        except BrokenWire as broken:
+            raise self._ended(hook, broken) from None
         except BaseException:  # a fault that was told, or Ctrl-C in the middle of a frame
             self.close()
             raise
+        self._most = math.inf if clock.used is None else clock.used + clock.elapsed
+        return answer
 
     def close(self) -> int | None:
         """Kill and reap the process, release the pipes; idempotent. Return how it ended, where that is known."""
         if not self._open:
             return None
+        self._let_go()
+        return self._retire(self._started.pid) if os.getpid() == self._owner else None
+
+    def _let_go(self) -> None:
+        """Kill the process and release the pipes; the zygote reaps it in the end."""
         self._open = False
         started = self._started
         if os.getpid() == self._owner:
@@ -111,13 +128,19 @@ class Wire:
         for descriptor in (started.read, started.write, started.pidfd):
             if descriptor is not None:
                 os.close(descriptor)
-        return self._retire(started.pid) if os.getpid() == self._owner else None
 
     def __del__(self) -> None:
-        with suppress(Exception):
-            self.close()
+        # asks nothing of the zygote, which may be in the middle of an answer
+        if getattr(self, "_open", False):
+            with suppress(Exception):
+                self._let_go()
 
-    def _ended(self, hook: str, broken: _Broken) -> RulesError | SandboxError:
+    def _require_idle(self, clock: Deadline) -> None:
+        """Refuse a worker that has used the processor between two calls."""
+        if clock.used is not None and clock.used > self._most + _IDLE:
+            raise BrokenWire("timeout", "it went on working after it had answered")
+
+    def _ended(self, hook: str, broken: BrokenWire) -> RulesError | SandboxError:
         """Say how a worker broke off; closes the wire."""
         if broken.kind != "died":
             self.close()
@@ -128,7 +151,10 @@ class Wire:
         if -code == signal.SIGXCPU:
             return RulesError(hook, "timeout", "its process used up its CPU time")
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return RulesError(hook, "died", f"its process ended ({how})")
+        memory = (
+            f"; perhaps of memory, of which it has {self._config.memory_mb} MiB" if code in _CRASHES else ""
+        )
+        return RulesError(hook, "died", f"its process ended ({how}){memory}")
 
     def _reaped(self) -> int | None:
         """Close the wire to a worker that has closed its pipe; return how it ended."""
@@ -138,7 +164,7 @@ class Wire:
             ended.poll(1000)
         return self.close()
 
-    def _send(self, data: bytes, clock: _Deadline) -> None:
+    def _send(self, data: bytes, clock: Deadline) -> None:
         view = memoryview(data)
         while view:
             try:
@@ -146,86 +172,39 @@ class Wire:
             except BlockingIOError:
                 clock.wait(self._writable)
             except BrokenPipeError as error:
-                raise _Broken("died", "its process ended") from error
+                raise BrokenWire("died", "its process ended") from error
 
-    def _received(self, clock: _Deadline) -> memoryview:
+    def _received(self, clock: Deadline) -> memoryview:
         """Return the body of one frame, in as few reads as can be."""
         data = self._read(clock)
         while len(data) < p.LENGTH.size:
             data += self._read(clock)
         (length,) = p.LENGTH.unpack_from(data)
         if length > self._longest:
-            raise _Broken("protocol", f"an answer of {length:,} bytes; {self._longest:,} are allowed")
+            raise BrokenWire("protocol", f"an answer of {length:,} bytes; {self._longest:,} are allowed")
         parts, missing = [data], length + p.LENGTH.size - len(data)
         while missing > 0:
             parts.append(self._read(clock))
             missing -= len(parts[-1])
         if missing < 0:
-            raise _Broken("protocol", "it said more than it was asked")
+            raise BrokenWire("protocol", "it said more than it was asked")
         return memoryview(data if len(parts) == 1 else b"".join(parts))[p.LENGTH.size :]
 
-    def _read(self, clock: _Deadline) -> bytes:
+    def _read(self, clock: Deadline) -> bytes:
         clock.wait(self._readable)
         part = os.read(self._started.read, _CHUNK)
         if not part:
-            raise _Broken("died", "its process ended")
+            raise BrokenWire("died", "its process ended")
         return part
-
-
-class _Broken(Exception):  # noqa: N818 - not an error of anybody's yet
-    """A wire that can't go on."""
-
-    def __init__(self, kind: FaultKind, detail: str) -> None:
-        super().__init__(detail)
-        self.kind = kind
-
-
-class _Deadline:
-    """How long a call may take: so many CPU seconds of the worker's, and so many on the clock.
-
-    The first spares rules on a busy machine, where a worker hardly gets to run; the second ends what sleeps.
-    """
-
-    def __init__(self, pid: int, seconds: float, wall_seconds: float) -> None:
-        self._pid = pid
-        self._seconds = seconds
-        self._wall = wall_seconds
-        self._began = time.monotonic()
-        self._used: float | None = None
-
-    def wait(self, ready: select.poll) -> None:
-        """Wait until a pipe is ready.
-
-        Raises:
-            _Broken: the time is over.
-        """
-        if self._used is None:
-            self._used = _cpu_seconds(self._pid)
-        while True:
-            gone = time.monotonic() - self._began
-            used = _cpu_seconds(self._pid) - self._used if gone >= self._seconds else 0.0
-            left = min(self._seconds - used, self._wall - gone)
-            if left <= 0:
-                raise _Broken("timeout", f"it took longer than {self._seconds:g} seconds")
-            if ready.poll(max(1, int(left * 1000))):
-                return
-
-
-def _cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process; the clock's where that can't be asked."""
-    try:
-        return time.clock_gettime((~pid << 3) | 2)  # MAKE_PROCESS_CPUCLOCK of linux/posix-timers.h
-    except OSError:
-        return time.monotonic()
 
 
 def _decoded(body: memoryview, nonce: int) -> p.Reply:
     try:
         repeated, answer = p.decode_reply(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise _Broken("protocol", f"an answer that isn't one: {error}") from error
+        raise BrokenWire("protocol", f"an answer that isn't one: {error}") from error
     if repeated != nonce:
-        raise _Broken("protocol", "an answer to something that wasn't asked")
+        raise BrokenWire("protocol", "an answer to something that wasn't asked")
     return answer
 
 
@@ -234,10 +213,15 @@ def _wanted(answer: p.Reply, kind: type | UnionType) -> p.Reply:
         return answer
     if isinstance(answer, p.Fault):
         raise _told(answer)
-    raise _Broken("protocol", f"it answered with {type(answer).__name__}")
+    raise BrokenWire("protocol", f"it answered with {type(answer).__name__}")
 
 
 def _told(fault: p.Fault) -> RulesError:
-    kind: FaultKind = fault.kind if fault.kind in _WORKERS_OWN else "protocol"
-    detail, trace = fault.detail[:LONGEST], fault.trace[:LONGEST]
-    return RulesError(fault.hook[:40], kind, detail, fault.line, trace)
+    """Return the fault that a worker tells of; one that can't be is its own fault."""
+    known = fault.kind in _WORKERS_OWN and fault.hook in _TOLD_OF
+    if not known or not (fault.line is None or 0 < fault.line <= _LINES):
+        raise BrokenWire("protocol", "it told of a fault that there can't be")
+    kind: Any = fault.kind
+    return RulesError(
+        fault.hook, kind, printable(fault.detail[:LONGEST]), fault.line, printable(fault.trace[:LONGEST])
+    )
