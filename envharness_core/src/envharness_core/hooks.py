@@ -5,8 +5,6 @@ The same code holds trusted hooks in the runner's process and generated ones in 
 
 from __future__ import annotations
 
-from typing import Any
-
 from envharness_core.checked import checked_observation, checked_response, checked_text
 from envharness_core.data import Action, Blocked, EnvState, Observation, StepResponse
 from envharness_core.errors import PLUGIN_FAULTS, DataError, RulesError
@@ -14,6 +12,22 @@ from envharness_core.jsondata import Json, JsonObject, copy_object
 
 HOOKS = ("filter_action", "modify_transition", "filter_observation")
 """The hooks that a Rules layer may define."""
+
+
+class PassThrough:
+    """The three hooks, each of which changes nothing; a layer of rules overrides those that it wants."""
+
+    def filter_action(self, action: Action, env_state: EnvState) -> Action | Blocked:
+        """Return the action to do instead, or ``Blocked`` with a reason; sees the state before the step."""
+        return action
+
+    def modify_transition(self, action: Action, response: StepResponse, env_state: EnvState) -> StepResponse:
+        """Return the response to give instead; gets this layer's filtered action and the state after the step."""
+        return response
+
+    def filter_observation(self, observation: Observation, env_state: EnvState) -> Observation:
+        """Return what to show instead; called once for a reset and once for a step that isn't blocked."""
+        return observation
 
 
 class Hooks:
@@ -24,14 +38,13 @@ class Hooks:
     The reward passes through.
 
     Args:
-        owner: the object that has the hooks.
-        base: the class whose hooks pass everything through; those that ``owner`` inherits from it aren't called.
+        owner: the object that has the hooks; those that it leaves as they are aren't called.
     """
 
-    def __init__(self, owner: Any, base: type) -> None:
+    def __init__(self, owner: PassThrough) -> None:
         self.owner = owner
         cls = type(owner)
-        self.defined = tuple(name for name in HOOKS if getattr(cls, name) is not getattr(base, name))
+        self.defined = tuple(name for name in HOOKS if getattr(cls, name) is not getattr(PassThrough, name))
         self.filters_actions = "filter_action" in self.defined
         self.modifies = "modify_transition" in self.defined
         self.filters_observations = "filter_observation" in self.defined

@@ -11,20 +11,26 @@ from envharness_core.component import ConfigT
 from envharness_core.data import (
     Action,
     Blocked,
-    EnvState,
     Observation,
     ResetResponse,
     StepResponse,
 )
 from envharness_core.env import Env
 from envharness_core.errors import LayerError, nearest
-from envharness_core.hooks import HOOKS, Hooks, loaded_observation, saved_observation, unless_same
+from envharness_core.hooks import (
+    HOOKS,
+    Hooks,
+    PassThrough,
+    loaded_observation,
+    saved_observation,
+    unless_same,
+)
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.layer import Layer
 from envharness_core.warn import warn
 
 
-class Rules(Layer[ConfigT]):
+class Rules(PassThrough, Layer[ConfigT]):
     """A layer of three hooks; a trusted subclass in a plugin overrides those that it wants.
 
     The layer keeps the observation that it last showed, where that isn't what it was given: ``observe()`` returns it,
@@ -51,22 +57,10 @@ class Rules(Layer[ConfigT]):
 
     def __init__(self, inner: Env, config: ConfigT) -> None:
         super().__init__(inner, config)
-        self._hooks = Hooks(self, Rules)
+        self._hooks = Hooks(self)
         self._shown: Observation | None = None
         """What was last shown; None where that was what is inside."""
         self._told: set[str] = set()
-
-    def filter_action(self, action: Action, env_state: EnvState) -> Action | Blocked:
-        """Return the action to do instead, or ``Blocked`` with a reason; sees the state before the step."""
-        return action
-
-    def modify_transition(self, action: Action, response: StepResponse, env_state: EnvState) -> StepResponse:
-        """Return the response to give instead; gets this layer's filtered action and the state after the step."""
-        return response
-
-    def filter_observation(self, observation: Observation, env_state: EnvState) -> Observation:
-        """Return what to show instead; called once for a reset and once for a step that isn't blocked."""
-        return observation
 
     @property
     def extras(self) -> JsonObject:

@@ -11,7 +11,8 @@ from typing import Any
 
 from attrs import evolve
 
-from envharness_core.data import Action, Blocked, EnvState, Observation, StepResponse
+from envharness_core.data import Action, Blocked, Observation, StepResponse
+from envharness_core.hooks import PassThrough
 
 MODULES: tuple[str, ...] = (
     "abc", "base64", "bisect", "calendar", "cmath", "collections", "collections.abc", "contextlib", "copy",
@@ -37,25 +38,13 @@ _SENTINEL = re.compile(r"^\s*echo\s+[\"']?COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\
 _TEXT_ARGUMENTS = ("action", "command")
 
 
-class Rules:
+class Rules(PassThrough):
     """The base of ``class _Rules(Rules)``: three hooks that pass everything through.
 
     ``self.random`` is the layer's own seeded stream, the one behind ``import random``.
     """
 
     random: Random
-
-    def filter_action(self, action: Action, env_state: EnvState) -> Action | Blocked:
-        """Return the action to do instead, or ``Blocked`` with a reason."""
-        return action
-
-    def modify_transition(self, action: Action, response: StepResponse, env_state: EnvState) -> StepResponse:
-        """Return the response to give instead."""
-        return response
-
-    def filter_observation(self, observation: Observation, env_state: EnvState) -> Observation:
-        """Return what to show instead."""
-        return observation
 
 
 class ForbiddenImportError(ImportError):

@@ -162,7 +162,7 @@ class Engine:
         if not (isinstance(found, type) and issubclass(found, Rules)):
             raise RulesError("source", "compile", "it must define class _Rules(Rules) with at least one hook")
         self.at = (index, "__init__")
-        hooks = Hooks(found(), scope.base)
+        hooks = Hooks(found())
         if not hooks.defined:
             raise RulesError("source", "compile", f"_Rules defines no hook; hooks: {', '.join(HOOKS)}")
         return scope, hooks
