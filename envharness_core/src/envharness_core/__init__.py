@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from envharness_core.api import campaign, rollout, stack
+    from envharness_core.clock import waiting
     from envharness_core.component import Component, NoConfig
     from envharness_core.data import (
         Action,
@@ -84,6 +85,7 @@ _HOMES = {
     "hookimpl": "hookspecs",
     "rollout": "api",
     "stack": "api",
+    "waiting": "clock",
 }
 
 __all__ = [
@@ -130,6 +132,7 @@ __all__ = [
     "hookimpl",
     "rollout",
     "stack",
+    "waiting",
 ]
 
 

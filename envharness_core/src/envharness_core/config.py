@@ -58,6 +58,10 @@ class CampaignConfig:
         budget: design rollouts a task may take in all, baseline and confirmation included; None for no limit.
         demonstrations: rollouts of the demonstrator at most, on a task that the policy never won.
         rerolls: how many failed episodes of a batch are made up for by further ones.
+        backoff: seconds before the first of these where the infrastructure failed; twice as long each time, a minute
+            at most.
+        max_excluded: the share of a session's episodes, at least 20, beyond which it stops early because the
+            infrastructure fails too often.
         wave: how many tasks are designed at a time; a wave's designs learn from finished waves only, so that results
             don't depend on which worker was faster.
     """
@@ -68,6 +72,8 @@ class CampaignConfig:
     budget: int | None = field(default=None, validator=validators.optional(validators.and_(*_POSITIVE)))
     demonstrations: int = field(default=5, validator=_COUNT)
     rerolls: int = field(default=3, validator=_COUNT)
+    backoff: float = field(default=1.0, validator=[validators.ge(0.0), validators.le(3600.0)])
+    max_excluded: float = field(default=0.5, validator=[validators.ge(0.0), validators.le(1.0)])
     wave: int = field(default=20, validator=_POSITIVE)
 
     def __attrs_post_init__(self) -> None:

@@ -12,6 +12,8 @@ from envharness_core.outcome import Outcome
 from envharness_core.seeds import Seeds
 from envharness_core.spec import ComponentSpec
 
+_HOUR: float | None = 3600.0  # seconds
+
 
 @frozen
 class Limits:
@@ -19,11 +21,18 @@ class Limits:
 
     Args:
         steps: actions of the policy, at least 1; blocked, failed and malformed ones count.
-        seconds: the policy's own time, in seconds; None is unlimited.
+        seconds: the policy's own time, in seconds; None is unlimited. What it waits for a provider doesn't count.
+        wall_seconds: the episode's time, in seconds, the environment's included; None is unlimited. An episode that
+            takes longer ends without a verdict.
     """
 
     steps: int = field(default=50, validator=validators.ge(1))
     seconds: float | None = field(default=None, validator=validators.optional(validators.gt(0)))
+    wall_seconds: float | None = field(default=_HOUR, validator=validators.optional(validators.gt(0.0)))
+
+    def as_json(self) -> JsonObject:
+        """Return the limits as plain data."""
+        return {"steps": self.steps, "seconds": self.seconds, "wall_seconds": self.wall_seconds}
 
 
 @frozen
@@ -67,7 +76,7 @@ class Design:
             "task": self.task,
             "layers": [layer.as_json() for layer in self.layers],
             "policy": self.policy.as_json(),
-            "limits": {"steps": self.limits.steps, "seconds": self.limits.seconds},
+            "limits": self.limits.as_json(),
             "skills": list(self.skills),
         }
 

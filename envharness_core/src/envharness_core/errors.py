@@ -17,6 +17,7 @@
     │   └── VerifierError      the verdict could not be had
     ├── SandboxError           the operator: the rules sandbox broke down; says nothing about the rules
     ├── ExecutorError          the operator: episodes couldn't be played, or were lost
+    ├── RunError               the operator: a run stopped early, because too much failed
     └── ProviderError          the operator: a model's service failed
 """
 
@@ -149,6 +150,10 @@ class SandboxError(EnvHarnessError):
 
 class ExecutorError(EnvHarnessError):
     """An executor raised, lost episodes, or returned what isn't theirs; the run can go on with another."""
+
+
+class RunError(EnvHarnessError):
+    """A run stopped early because the infrastructure failed too often; what had ended is stored."""
 
 
 class ProviderError(EnvHarnessError):

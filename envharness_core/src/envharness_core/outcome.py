@@ -26,5 +26,14 @@ class Outcome(StrEnum):
 GRADED = (Outcome.COMPLETED, Outcome.AGENT_LIMIT)
 """The outcomes that always carry a verdict."""
 
+INFRASTRUCTURE = (
+    Outcome.TIMEOUT,
+    Outcome.PROVIDER_ERROR,
+    Outcome.ENV_ERROR,
+    Outcome.VERIFIER_ERROR,
+    Outcome.CANCELLED,
+)
+"""The outcomes that, without a verdict, say something about the machinery alone: trying again later may help."""
+
 MAY_BE_GRADED = (*GRADED, Outcome.TIMEOUT)
 """The outcomes that can carry a verdict."""

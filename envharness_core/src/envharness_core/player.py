@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections import OrderedDict
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import Any
 from attrs import define, field
 
 from envharness_core.checked import malformed
+from envharness_core.clock import EpisodeClock, ticking
 from envharness_core.data import Action, StepResponse, Verdict
 from envharness_core.episode import Episode, EpisodeSpec, Record
 from envharness_core.errors import (
@@ -31,9 +31,8 @@ from envharness_core.policy import Policy, Reply
 from envharness_core.stacks import Stack, build_stack
 from envharness_core.trajectory import TrajectoryWriter
 
+_HANGS = 2.0  # seconds beyond the limit, after which it isn't a slow step any more
 _WARM = 8  # stacks and policies that are kept open for the next episode
-
-_clock = time.perf_counter
 
 
 @define
@@ -52,8 +51,11 @@ class _Play:
     stack: Stack
     policy: Policy
     writer: TrajectoryWriter
+    clock: EpisodeClock
     policy_seconds: float = 0.0
     env_seconds: float = 0.0
+    asking: bool = False
+    """Whether the policy has the word."""
     usage: JsonObject = field(factory=dict)
 
 
@@ -67,6 +69,7 @@ class Player:
         self._plugins = plugins
         self._stacks: OrderedDict[str, Stack] = OrderedDict()
         self._policies: OrderedDict[str, Policy] = OrderedDict()
+        self._current: _Play | None = None
 
     def play(self, spec: EpisodeSpec) -> Record:
         """Play one episode and return it with its trajectory."""
@@ -74,14 +77,32 @@ class Player:
             stack, policy = self._made(spec)
         except _Ending as ending:
             return Record(_episode(spec, ending, None), TrajectoryWriter(()).blob())
-        play = _Play(spec, stack, policy, TrajectoryWriter([r.log for r in stack.chain.recorders()]))
-        played, verdict = _played(play)
+        writer = TrajectoryWriter([r.log for r in stack.chain.recorders()])
+        with ticking() as clock:
+            self._current = play = _Play(spec, stack, policy, writer, clock)
+            played, verdict = _played(play)
+            self._current = None
         if verdict is None:
             self._drop(spec)
         else:
             with suppress(*PLUGIN_FAULTS):  # the next reset will meet what is wrong
                 stack.rest()
         return Record(_episode(spec, played, verdict, play), play.writer.blob())
+
+    def overdue(self) -> Record | None:
+        """Return the record of an episode that hangs, for another thread to hand in; None where none does.
+
+        It hangs where it is past its limit on the clock by more than a step should take. It keeps its steps; where
+        the policy has the word it is a ``timeout``, else the environment's error. This process is then past mending.
+        """
+        play = self._current
+        limit = None if play is None else play.spec.design.limits.wall_seconds
+        if play is None or limit is None or play.clock.elapsed < limit + _HANGS:
+            return None
+        outcome = Outcome.TIMEOUT if play.asking else Outcome.ENV_ERROR
+        who = "the policy" if play.asking else "the environment"
+        ending = _Ending(outcome, f"{who} hangs: the episode took longer than {limit:g} seconds")
+        return Record(_episode(play.spec, ending, None, play), play.writer.blob())
 
     def close(self) -> None:
         """Release every stack and policy; idempotent."""
@@ -174,8 +195,15 @@ def _loop(play: _Play) -> _Ending:
             if response.truncated or len(play.writer) >= design.limits.steps:
                 return _Ending(Outcome.AGENT_LIMIT)
         observation = response.observation
+        _require_time(play)
         if design.limits.seconds is not None and play.policy_seconds > design.limits.seconds:
             return _Ending(Outcome.TIMEOUT)
+
+
+def _require_time(play: _Play) -> None:
+    limit = play.spec.design.limits.wall_seconds
+    if limit is not None and play.clock.elapsed > limit:
+        raise _Ending(Outcome.TIMEOUT, f"the episode took longer than {limit:g} seconds")
 
 
 def _replied(play: _Play, observation: Any) -> tuple[Reply, float]:
@@ -204,12 +232,12 @@ def _checked_reply(reply: object) -> Reply:
 
 
 def _step(play: _Play, reply: Reply, written: Reply, number: int, policy_seconds: float) -> StepResponse:
-    began = _clock()
+    began = play.clock.elapsed
     if reply.actions:
         response = play.stack.step(reply.actions[number])
     else:
         response = malformed(play.stack.observe(), "the reply holds no tool call")
-    env_seconds = _clock() - began
+    env_seconds = play.clock.elapsed - began
     play.env_seconds += env_seconds
     response, dense = _with_dense_reward(play.stack, response)
     last = response.ended or len(play.writer) + 1 >= play.spec.design.limits.steps
@@ -262,7 +290,8 @@ def _plain(action: Action) -> Action:
 
 
 def _ask(play: _Play, call: Any, *args: object) -> Any:
-    began = _clock()
+    began = play.clock.elapsed
+    play.asking = True
     try:
         return call(*args)
     except ProviderError:
@@ -270,7 +299,8 @@ def _ask(play: _Play, call: Any, *args: object) -> Any:
     except PLUGIN_FAULTS as error:
         raise _Ending(Outcome.POLICY_ERROR, _said(error)) from error
     finally:
-        play.policy_seconds += _clock() - began
+        play.asking = False
+        play.policy_seconds += play.clock.elapsed - began
 
 
 def _episode(

@@ -88,3 +88,4 @@ def envharness_executors() -> Iterable[Component[Executor]]:
     """Yield the executors for one machine."""
     yield _component("inline", "executors.inline:Inline", None, "plays in this process")
     yield _component("local", "executors.local:Local", "LocalConfig", "plays in worker processes")
+    yield _component("threads", "executors.threads:Threads", "ThreadsConfig", "plays in threads that wait")

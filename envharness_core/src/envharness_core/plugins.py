@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -189,6 +190,7 @@ class Plugins:
         self._manager = pluggy.PluginManager("envharness")
         self._manager.add_hookspecs(hookspecs)
         self._loaded: dict[str, dict[str, tuple[Found[Any], ...]]] = {}
+        self._loading = threading.RLock()
 
     def names(self) -> list[str]:
         """Return the names of all plugins, sorted, loading none."""
@@ -297,9 +299,10 @@ class Plugins:
         return [short_name(found.full_name) for found in self.components(kind)]
 
     def _load(self, name: str) -> dict[str, tuple[Found[Any], ...]]:
-        if name not in self._loaded:
-            self._loaded[name] = self._load_new(self.source(name))
-        return self._loaded[name]
+        with self._loading:  # episodes are played in threads too
+            if name not in self._loaded:
+                self._loaded[name] = self._load_new(self.source(name))
+            return self._loaded[name]
 
     def _load_new(self, source: Source) -> dict[str, tuple[Found[Any], ...]]:
         try:

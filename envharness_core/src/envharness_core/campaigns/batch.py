@@ -8,9 +8,11 @@ from typing import TypeAlias, TypeVar
 from attrs import frozen
 
 from envharness_core.episode import Design, Episode, graded
-from envharness_core.outcome import Outcome
+from envharness_core.outcome import INFRASTRUCTURE, Outcome
 
 T = TypeVar("T")
+
+_LONGEST = 60.0  # seconds between two tries
 
 
 @frozen
@@ -20,6 +22,7 @@ class Batch:
     Args:
         later: whether they may wait until nothing more urgent is to be done.
         share: how many consecutive indices have the layers' seed in common.
+        delay: seconds to let pass before the first of them.
     """
 
     design: Design
@@ -27,6 +30,7 @@ class Batch:
     indices: tuple[int, ...]
     later: bool = False
     share: int = 1
+    delay: float = 0.0
 
 
 Play: TypeAlias = Generator[Batch, tuple[Episode, ...], T]
@@ -63,16 +67,30 @@ class Rolled:
         return min(broken, key=lambda item: item.index, default=None)
 
 
-def roll(design: Design, stream: str, before: Rolled, wanted: int, rerolls: int) -> Play[Rolled]:
+@frozen
+class Rerolls:
+    """How failed rollouts are made up for.
+
+    Args:
+        most: further ones, at most.
+        backoff: seconds before the first of them where the infrastructure failed; twice as long each time, up to
+            ``_LONGEST``.
+    """
+
+    most: int
+    backoff: float = 0.0
+
+
+def roll(design: Design, stream: str, before: Rolled, wanted: int, rerolls: Rerolls) -> Play[Rolled]:
     """Play until ``wanted`` more rollouts are graded, or ``rerolls`` more than that have been tried.
 
     A rules error ends it at once: grading the survivors of a broken layer would be bias.
     """
     graded_now, excluded, start = before.graded, before.excluded, before.next
-    target, spare = len(graded_now) + wanted, rerolls
+    target, spare, delay = len(graded_now) + wanted, rerolls.most, 0.0
     while len(graded_now) < target:
         missing = target - len(graded_now)
-        episodes = yield Batch(design, stream, tuple(range(start, start + missing)))
+        episodes = yield Batch(design, stream, tuple(range(start, start + missing)), delay=delay)
         start += missing
         graded_now += graded(episodes)
         excluded += tuple(item for item in episodes if not item.graded)
@@ -81,4 +99,6 @@ def roll(design: Design, stream: str, before: Rolled, wanted: int, rerolls: int)
         if rolled.broken is not None or failed > spare:
             return rolled
         spare -= failed
+        if any(item.outcome in INFRASTRUCTURE for item in episodes):
+            delay = min(_LONGEST, 2 * delay or rerolls.backoff)
     return Rolled(graded_now, excluded, start)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from threading import Event
 from typing import cast
 
 import structlog
@@ -20,10 +22,11 @@ from envharness_core.campaigns.world import World, bare_design, check_fit, look_
 from envharness_core.config import ReportConfig, RunConfig, resolve
 from envharness_core.designer import Offer, TaskHistory
 from envharness_core.episode import Design, Episode
-from envharness_core.errors import ConfigError
+from envharness_core.errors import ConfigError, RunError
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.kinds import DESIGNER, EXECUTOR, LAYER, OBJECTIVE
 from envharness_core.objective import Decision
+from envharness_core.outcome import INFRASTRUCTURE, Outcome
 from envharness_core.plugins import Plugins
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import build_stack
@@ -32,6 +35,7 @@ from envharness_core.store import Store, locked
 _log = structlog.get_logger()
 
 _NOTE_SECONDS = 2.0
+_ENOUGH = 20  # episodes, before a share of failures says anything
 
 Listener = Callable[["Progress"], None]
 
@@ -64,12 +68,25 @@ def run_campaign(
     folder: Path,
     plugins: Plugins | None = None,
     listener: Listener = lambda _: None,
+    *,
+    stop: Event | None = None,
+    retry_failed: bool = False,
 ) -> JsonObject:
     """Run a campaign in a folder, going on where an earlier session stopped; return its summary.
 
     Nothing is written before the whole config has been checked. A complete run is answered from its store.
 
+    Args:
+        config: what to run.
+        folder: the run folder.
+        plugins: instead of those that the config names.
+        listener: called with the progress after each episode.
+        stop: once set, no further episode is begun; those that are being played are kept when they end.
+        retry_failed: play episodes again that the infrastructure failed in earlier sessions.
+
     Raises:
+        DrainedError: ``stop`` was set before the run was complete.
+        RunError: the infrastructure failed too often; says how often.
         ConfigError: the config is wrong, the folder holds something else or another config's run, or it is in use.
         PluginError: a plugin that the config names is broken.
     """
@@ -78,12 +95,13 @@ def run_campaign(
     world = look_at(config, plugins)
     try:
         check_fit(config, plugins, world)
-        known = _answer(config, folder)
+        known = None if retry_failed else _answer(config, folder)
         if known is not None:
             return known
         Store.prepare(folder)
         with locked(folder), _store(config, folder, plugins) as store:
-            return _Run(config, plugins, world, store, listener).play()
+            session = Session(listener, stop or Event(), INFRASTRUCTURE if retry_failed else ())
+            return _Run(config, plugins, world, store, session).play()
     finally:
         world.bridge.close()
 
@@ -138,17 +156,28 @@ def _versions(plugins: Plugins) -> JsonObject:
     return {"envharness-core": version("envharness-core"), **plugins.origins()}
 
 
+@frozen
+class Session:
+    """What a session of a run is asked to do: whom to tell, when to stop, which outcomes to play again."""
+
+    listener: Listener
+    stop: Event
+    again: tuple[Outcome, ...]
+
+
 class _Run:
     """A session of a run."""
 
     def __init__(
-        self, config: RunConfig, plugins: Plugins, world: World, store: Store, listener: Listener
+        self, config: RunConfig, plugins: Plugins, world: World, store: Store, session: Session
     ) -> None:
         self._config = config
         self._plugins = plugins
         self._world = world
         self._store = store
-        self._listener = listener
+        self._listener = session.listener
+        self._failures: Counter[str] = Counter()
+        self._first_failure = ""
         self._began = self._noted = time.monotonic()
         self._earlier = cast("float", store.meta("seconds") or 0.0)
         self._results: dict[str, TaskResult] = {}
@@ -160,6 +189,8 @@ class _Run:
             config.seed,
             seed_in_task=world.capabilities.seed_in_task,
             heard=self._heard,
+            again=session.again,
+            stop=session.stop,
         )
         self._shop = self._workshop()
 
@@ -237,6 +268,7 @@ class _Run:
         self._episodes += 1
         if not episode.graded:
             self._excluded += 1
+            self._note_failure(episode)
             _log.warning(
                 "episode_excluded",
                 task=episode.task,
@@ -260,6 +292,24 @@ class _Run:
                 seconds=time.monotonic() - self._began,
             )
         )
+
+    def _note_failure(self, episode: Episode) -> None:
+        """Count what the infrastructure failed; too much of it ends the session.
+
+        Raises:
+            RunError: it is too much.
+        """
+        if episode.outcome not in INFRASTRUCTURE:
+            return
+        self._failures[str(episode.outcome)] += 1
+        self._first_failure = self._first_failure or episode.error
+        failed, most = self._failures.total(), self._config.campaign.max_excluded
+        if self._episodes >= _ENOUGH and failed > most * self._episodes:
+            counted = ", ".join(f"{count} {outcome}" for outcome, count in self._failures.items())
+            raise RunError(
+                f"stopped: {failed} of this session's {self._episodes} episodes failed ({counted}), more than "
+                f"campaign.max_excluded = {most:g} allows; the first: {self._first_failure or 'no word'}"
+            )
 
     def _expected(self) -> int:
         """Estimate how many episodes the session plays, from the tasks that are designed so far."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from threading import Event
 from typing import Any, TypeVar
 
 from attrs import define, field
@@ -19,6 +23,12 @@ from envharness_core.seeds import Seeds, derive
 from envharness_core.store import Store
 
 T = TypeVar("T")
+
+_NAP = 0.5  # seconds between two looks at whether to go on
+
+
+class DrainedError(Exception):
+    """A scheduler was asked to stop, and has; what had ended is stored."""
 
 
 @define(eq=False)
@@ -41,6 +51,8 @@ class Scheduler:
         seed: the run's.
         seed_in_task: what the bridge's capabilities say.
         heard: called with each episode that was played, not taken from the store.
+        again: the outcomes with which a stored episode is played again after all.
+        stop: once set, nothing more is handed out, and ``run`` ends when what is being played has ended.
     """
 
     def __init__(
@@ -50,16 +62,23 @@ class Scheduler:
         *,
         seed_in_task: bool,
         heard: Callable[[Episode], None] = lambda _: None,
+        again: tuple[Outcome, ...] = (),
+        stop: Event | None = None,
     ) -> None:
         self._store = store
         self._seed = seed
         self._seed_in_task = seed_in_task
         self._heard = heard
+        self._again = again
+        self._delayed: list[tuple[float, int, _Running]] = []
+        self._stop = stop or Event()
         self._urgent: deque[tuple[EpisodeSpec, _Running]] = deque()
         self._later: deque[tuple[EpisodeSpec, _Running]] = deque()
         self._playing: dict[str, tuple[EpisodeSpec, _Running]] = {}
         self._ready: deque[_Running] = deque()
         self._advancing = False
+        self._played: set[str] = set()
+        self._numbers = itertools.count()
 
     def start(self, play: Play[T], done: Callable[[T], None]) -> None:
         """Take on a procedure; ``done`` is called with what it returns, and may start others."""
@@ -75,6 +94,7 @@ class Scheduler:
         """Play until every procedure has returned.
 
         Raises:
+            DrainedError: it was asked to stop before that.
             ExecutorError: the executor raised, answered what nobody asked, or lost episodes.
         """
         name = type(executor).__name__
@@ -84,20 +104,28 @@ class Scheduler:
                 raise ExecutorError(f"executor {name} yielded what it wasn't given to play: {record!r:.200}")
             spec, running = known
             self._store.put(spec, record)
+            if self._again:
+                self._played.add(spec.key)
             self._heard(record.episode)
             running.episodes[record.episode.key] = record.episode
             if len(running.episodes) == len(running.keys):
                 self._ready.append(running)
                 self._advance()
-        lost = len(self._playing) + len(self._urgent) + len(self._later)
+        lost = len(self._playing) + len(self._urgent) + len(self._later) + len(self._delayed)
+        if lost and self._stop.is_set() and not self._playing:
+            raise DrainedError
         if lost:
             raise ExecutorError(f"executor {name} ended with {lost} episodes not played; run again to go on")
 
     def _jobs(self) -> Iterator[EpisodeSpec | None]:
-        while self._urgent or self._later or self._playing:
+        while (self._urgent or self._later or self._playing or self._delayed) and not self._stop.is_set():
+            self._release_delayed()
             queue = self._urgent or self._later
-            if not queue:
+            if not queue and self._playing:
                 yield None
+                continue
+            if not queue:
+                time.sleep(min(_NAP, max(0.0, self._delayed[0][0] - time.monotonic())))
                 continue
             spec, running = queue.popleft()
             self._playing[spec.key] = (spec, running)
@@ -107,15 +135,40 @@ class Scheduler:
         specs = self._specs(running.batch)
         running.keys = tuple(spec.key for spec in specs)
         running.episodes = {}
-        queue = self._later if running.batch.later else self._urgent
+        missing = []
         for key, spec in zip(running.keys, specs, strict=True):
-            known = self._store.get(key)
+            known = self._known(spec)
             if known is None:
-                queue.append((spec, running))
+                missing.append(spec)
             else:
                 running.episodes[key] = known
-        if len(running.episodes) == len(running.keys):
+        if not missing:
             self._ready.append(running)
+        elif running.batch.delay > 0:
+            due = time.monotonic() + running.batch.delay
+            heapq.heappush(self._delayed, (due, next(self._numbers), running))
+        else:
+            self._hand_out(running, missing)
+
+    def _known(self, spec: EpisodeSpec) -> Episode | None:
+        """Return a stored episode that need not be played again."""
+        known = self._store.get(spec.key)
+        return (
+            None
+            if known is not None and known.outcome in self._again and spec.key not in self._played
+            else known
+        )
+
+    def _hand_out(self, running: _Running, specs: Sequence[EpisodeSpec]) -> None:
+        queue = self._later if running.batch.later else self._urgent
+        queue.extend((spec, running) for spec in specs)
+
+    def _release_delayed(self) -> None:
+        """Hand out the batches that have waited long enough."""
+        while self._delayed and self._delayed[0][0] <= time.monotonic():
+            running = heapq.heappop(self._delayed)[2]
+            missing = [spec for spec in self._specs(running.batch) if spec.key not in running.episodes]
+            self._hand_out(running, missing)
 
     def _advance(self) -> None:
         """Go on with every procedure whose batch is complete; a loop, so that a long resume doesn't recurse."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import define, evolve, frozen
 
-from envharness_core.campaigns.batch import Batch, Play, Rolled, roll
+from envharness_core.campaigns.batch import Batch, Play, Rerolls, Rolled, roll
 from envharness_core.campaigns.result import Status, TaskResult, diagnosis_json
 from envharness_core.config import CampaignConfig
 from envharness_core.data import TaskSummary
@@ -265,7 +265,7 @@ class _Round:
 
     def _roll(self, design: Design, stream: str, rolled: Rolled, wanted: int) -> Play[Rolled]:
         """Roll out, and charge the task for it."""
-        after = yield from roll(design, self._stream(stream), rolled, wanted, self.shop.config.rerolls)
+        after = yield from roll(design, self._stream(stream), rolled, wanted, self._rerolls)
         self.spent += len(after.played) - len(rolled.played)
         return after
 
@@ -289,6 +289,10 @@ class _Round:
             reserve=_asked(shop.objective.confirm, Judgement, baseline, (), ()).rollouts,
             seed=derive("designer", shop.seed, self.task.id, self.base.key),
         )
+
+    @property
+    def _rerolls(self) -> Rerolls:
+        return Rerolls(self.shop.config.rerolls, self.shop.config.backoff)
 
     def _now(self, evidence: Evidence) -> Evidence:
         return evolve(evidence, budget=self._left)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import click
 
 from envharness_core.campaigns.run import run_campaign
+from envharness_core.campaigns.schedule import DrainedError
 from envharness_core.cli.options import (
     clean_stdout,
     config_argument,
@@ -20,6 +25,7 @@ from envharness_core.cli.options import (
 from envharness_core.cli.progress import RunProgress
 from envharness_core.cli.tables import print_summary
 from envharness_core.config import read_config
+from envharness_core.errors import RunError
 
 
 @click.command("run")
@@ -31,22 +37,40 @@ from envharness_core.config import read_config
     type=click.Path(path_type=Path),
     help="Where the run is kept; the same folder goes on with it.",
 )
+@click.option(
+    "--retry-failed", is_flag=True, help="Play again what the infrastructure failed in earlier sessions."
+)
 @set_option
 @json_option
-def command(config_path: Path, folder: Path, overrides: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001
+def command(
+    config_path: Path,
+    folder: Path,
+    retry_failed: bool,  # noqa: FBT001
+    overrides: tuple[str, ...],
+    as_json: bool,  # noqa: FBT001
+) -> None:
     """Run the campaign of CONFIG in a folder, or go on with it.
 
-    Ends with exit code 0, or 3 where no episode was graded, or candidates were proposed and none could be evaluated.
+    The first Ctrl-C lets what is being played end, a second one stops at once; either way the same command goes on.
+    Ends with exit code 0, or 3 where no episode was graded, candidates were proposed and none could be evaluated, or
+    the infrastructure failed too often.
     """
     configure_logging()
     config = read_config(config_path, overrides)
     find_beside(config_path.absolute().parent)
     try:
-        with clean_stdout(as_json), RunProgress() as progress:
-            summary = run_campaign(config, folder, listener=progress.update)
-    except KeyboardInterrupt:
+        with clean_stdout(as_json), RunProgress() as progress, draining() as stop:
+            summary = run_campaign(
+                config, folder, listener=progress.update, stop=stop, retry_failed=retry_failed
+            )
+    except (KeyboardInterrupt, DrainedError):
         click.echo("interrupted; what had ended is kept: run the same command to go on", err=True)
         raise click.exceptions.Exit(130) from None
+    except RunError as error:
+        click.echo(
+            f"envharness: {error}; what had ended is kept: run again to go on, with --retry-failed", err=True
+        )
+        raise click.exceptions.Exit(3) from None
     if as_json:
         print_json(summary)
     else:
@@ -55,6 +79,27 @@ def command(config_path: Path, folder: Path, overrides: tuple[str, ...], as_json
     if problem:
         click.echo(f"envharness: {problem}; see `envharness report --tasks {folder}`", err=True)
         raise click.exceptions.Exit(3)
+
+
+@contextmanager
+def draining() -> Iterator[Event]:
+    """Have the first Ctrl-C set an event; the next one interrupts as usual."""
+    stop = Event()
+
+    def first(number: int, frame: object) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, usual)
+        click.echo("stopping when what is being played has ended; Ctrl-C again stops at once", err=True)
+
+    usual = signal.getsignal(signal.SIGINT)
+    if usual is not signal.default_int_handler:  # ignored, as under nohup, or somebody's own
+        yield stop
+        return
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def _fruitless(summary: Any) -> str:

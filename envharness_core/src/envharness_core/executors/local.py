@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
@@ -17,6 +18,7 @@ from attrs import define, field, frozen, validators
 from envharness_core.episode import Episode, EpisodeSpec, Record
 from envharness_core.errors import EnvHarnessError
 from envharness_core.executor import Executor
+from envharness_core.executors.worker import BEAT_SECONDS, GAVE_UP
 from envharness_core.outcome import Outcome
 from envharness_core.plugins import Plugins
 from envharness_core.trajectory import TrajectoryWriter
@@ -24,6 +26,7 @@ from envharness_core.trajectory import TrajectoryWriter
 _log = structlog.get_logger()
 
 _IN_FLIGHT = 2  # jobs at a worker: one that it plays, one that waits in its pipe
+_SILENCE = 120.0  # seconds; a worker says that it lives even while it plays, unless it is stuck in C code
 _RESTARTS = 1  # how often an episode that killed its worker is played again
 _PINNED = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 
@@ -44,13 +47,16 @@ class _Worker:
     process: subprocess.Popen[bytes]
     channel: Connection
     pending: deque[EpisodeSpec] = field(factory=deque)
+    heard: float = field(factory=time.monotonic)
+    """When it last said anything."""
 
 
 class Local(Executor[LocalConfig]):
     """Plays episodes in warm worker processes, which load the plugins that specs name.
 
     Results travel on a channel of their own: what a benchmark prints goes to stderr and harms nobody. A worker that
-    dies is replaced; an episode that kills its worker twice is an ``env_error``.
+    dies is replaced; an episode that kills its worker twice is an ``env_error``. One that hangs beyond its limit on the
+    clock is handed in with its steps, and its worker replaced; a worker that is silent for too long is killed.
     """
 
     def __init__(self, config: LocalConfig) -> None:
@@ -87,6 +93,8 @@ class Local(Executor[LocalConfig]):
             if job is None:
                 return True
             worker = self._idlest(plugins)
+            if not worker.pending:
+                worker.heard = time.monotonic()
             worker.pending.append(job)
             try:
                 worker.channel.send(job)
@@ -99,20 +107,28 @@ class Local(Executor[LocalConfig]):
 
     def _collect(self, retry: deque[EpisodeSpec]) -> Iterator[Record]:
         channels = {worker.channel: worker for worker in self._workers if worker.pending}
-        for ready in wait(list(channels)):
+        for ready in wait(list(channels), timeout=BEAT_SECONDS):
             worker = channels[ready]  # type: ignore[index]
             try:
                 record = worker.channel.recv()
             except (EOFError, OSError):
                 yield from self._buried(worker, retry)
                 continue
-            worker.pending.popleft()
-            yield record
+            worker.heard = time.monotonic()
+            if record is not None:
+                worker.pending.popleft()
+                yield record
+        for worker in channels.values():
+            if time.monotonic() - worker.heard > _SILENCE:
+                worker.process.kill()  # its channel closes, which the next round notices
 
     def _buried(self, worker: _Worker, retry: deque[EpisodeSpec]) -> Iterator[Record]:
         """Replace a dead worker; its current episode is played again, once, and those behind it anyway."""
         self._workers.remove(worker)
         self._stop(worker)
+        if worker.process.returncode == GAVE_UP:  # it has handed in what it played
+            retry.extend(worker.pending)
+            return
         current, *others = worker.pending
         retry.extend(others)
         _log.warning(
