@@ -21,13 +21,14 @@ from typing import Any
 from attrs import field, frozen, validators
 
 from envharness_core import Action, Component, Observation, Policy, Reply, Tool, campaign, hookimpl
-from envharness_core.episode import Design, EpisodeSpec, Limits
+from envharness_core.episode import Design, EpisodeSpec, Limits, Record
 from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import EXECUTOR
 from envharness_core.plugins import Plugins
 from envharness_core.seeds import Seeds
 from envharness_core.spec import ComponentSpec
 from envharness_core.store import FILE, Store
+from envharness_core.trajectory import compressed
 
 STEPS = 5
 WAIT = 0.2  # seconds, what a fast model takes
@@ -185,11 +186,11 @@ def jobs(policy: ComponentSpec | str, steps: int, count: int) -> list[EpisodeSpe
 
 
 def played(executor: ComponentSpec, specs: Sequence[EpisodeSpec]) -> float:
-    """Play episodes and return the seconds that it took."""
+    """Play episodes, each to a record as it is stored, and return the seconds that it took."""
     plugins = Plugins({"bench": __name__})
     with closing(plugins.create(EXECUTOR, executor, "executor")) as made:
         began = time.perf_counter()
-        records = list(made.run(iter(specs), plugins))
+        records = [Record(r.episode, compressed(r.blob)) for r in made.run(iter(specs), plugins)]
         seconds = time.perf_counter() - began
     broken = [record.episode for record in records if not record.episode.graded]
     if len(records) != len(specs) or broken:

@@ -9,7 +9,7 @@ import threading
 import time
 from multiprocessing.connection import Connection
 
-from envharness_core.episode import Record
+from envharness_core.episode import EpisodeSpec, Record
 from envharness_core.player import Player
 from envharness_core.plugins import Plugins
 from envharness_core.trajectory import compressed
@@ -21,6 +21,7 @@ BEAT_SECONDS = 5.0
 """How often a worker says that it lives."""
 
 _LOOK_SECONDS = 0.25
+_HELD_SECONDS = 0.02  # how long a record waits for others to travel with
 
 
 class Worker:
@@ -30,23 +31,35 @@ class Worker:
         self._channel = channel
         self._player = Player(plugins)
         self._sending = threading.Lock()
+        self._done: list[Record] = []
         self._busy = False
 
     def serve(self) -> None:
-        """Play the specs that arrive, and answer each with its record, until the connection closes."""
+        """Play the specs that arrive, several at a time, and answer with their records until the connection closes."""
         threading.Thread(target=self._watch, daemon=True).start()
-        with self._player as player:
+        with self._player:
             while True:
                 try:
-                    spec = self._channel.recv()
+                    specs = self._channel.recv()
                     self._busy = True
-                    self._send(player.play(spec))
+                    self._play(specs)
                     self._busy = False
                 except (
                     EOFError,
                     ConnectionError,
                 ):  # the parent has gone, or doesn't want the answer any more
                     return
+
+    def _play(self, specs: list[EpisodeSpec]) -> None:
+        sent = time.monotonic()
+        for spec in specs:
+            record = self._player.play(spec)
+            with self._sending:
+                self._done.append(Record(record.episode, compressed(record.blob)))
+            if time.monotonic() - sent > _HELD_SECONDS:
+                self._send()
+                sent = time.monotonic()
+        self._send()
 
     def _watch(self) -> None:
         """Say now and then that this process lives; hand in an episode that hangs, and end with it."""
@@ -56,18 +69,20 @@ class Worker:
             try:
                 record = self._player.overdue()
                 if record is not None:
-                    self._send(record)
+                    self._done.append(Record(record.episode, compressed(record.blob)))
+                    self._send()
                     os._exit(GAVE_UP)
                 if self._busy and time.monotonic() - beaten > BEAT_SECONDS:
                     beaten = time.monotonic()
-                    self._send(None)
+                    self._send()
             except OSError:  # the main thread notices too
                 return
 
-    def _send(self, record: Record | None) -> None:
-        message = None if record is None else Record(record.episode, compressed(record.blob))
+    def _send(self) -> None:
+        """Hand in what is done, in order; nothing is a sign of life."""
         with self._sending:
-            self._channel.send(message)
+            done, self._done = self._done, []
+            self._channel.send(done)
 
 
 def main() -> None:
