@@ -13,7 +13,14 @@ from envharness_core.config import RunConfig, make_config, read_config
 from envharness_core.converter import structure
 from envharness_core.env import Bridge
 from envharness_core.episode import Design, Episode, EpisodeSpec, Limits
-from envharness_core.errors import PLUGIN_FAULTS, ConfigError, OrderError, SetupError, foreign
+from envharness_core.errors import (
+    PLUGIN_FAULTS,
+    ConfigError,
+    EnvHarnessError,
+    OrderError,
+    SetupError,
+    foreign,
+)
 from envharness_core.executor import Executor
 from envharness_core.executors.inline import Inline
 from envharness_core.jsondata import JsonObject
@@ -50,8 +57,15 @@ def stack(
     """
     plugins = plugins or Plugins()
     if isinstance(base, Bridge | Stack):
-        return wrap(plugins, base, layer_specs(layers))
-    return build_stack(plugins, _spec(base, "bridge"), layer_specs(layers))
+        built = wrap(plugins, base, layer_specs(layers))
+    else:
+        built = build_stack(plugins, _spec(base, "bridge"), layer_specs(layers))
+    try:
+        built.check()
+    except EnvHarnessError:
+        built.close()
+        raise
+    return built
 
 
 def rollout(

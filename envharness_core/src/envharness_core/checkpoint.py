@@ -47,8 +47,10 @@ def load(plugins: Plugins, checkpoint: JsonObject) -> Stack:
         CheckpointError: it is damaged, or from a newer version.
         ConfigError: it names a component that isn't installed.
     """
+    if not isinstance(checkpoint, dict):
+        raise CheckpointError(f"expected a JSON object, got {type(checkpoint).__name__}")
     version = checkpoint.get("schema_version")
-    if version == 1:
+    if version == 1 and version is not True:
         env, layers = version_1.specs(checkpoint)
         return build_stack(plugins, env, layers)
     if version != SCHEMA_VERSION:

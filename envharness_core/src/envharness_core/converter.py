@@ -196,7 +196,8 @@ def _build() -> Converter:
     converter.register_structure_hook(ComponentSpec, _component)
     table = _table(SandboxConfig, converter)
     converter.register_structure_hook(
-        SandboxConfig, lambda value, kind: table({"mode": value} if isinstance(value, str) else value, kind)
+        SandboxConfig,
+        lambda value, kind: table({"mode": value} if isinstance(value, str) else value, kind),
     )
     converter.register_unstructure_hook(ComponentSpec, ComponentSpec.as_json)
     return converter

@@ -132,6 +132,8 @@ class EnvState(dict[str, Json]):
     def __getattr__(self, name: str) -> Json:
         try:
             return self[name]
-        except KeyError:
-            known = ", ".join(sorted(self))
-            raise AttributeError(f"the state has no field {name!r}; it has: {known}") from None
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    def __missing__(self, name: str) -> Json:
+        raise KeyError(f"the state has no field {name!r}; it has: {', '.join(sorted(self))}")

@@ -57,6 +57,9 @@ class NameConflict(PluginError):  # noqa: N818 - says what happened
     """Two distributions claim the same plugin or component name."""
 
 
+_KEY, _PATH = 80, 400  # characters of a key, and of a whole path, that an error shows
+
+
 class DataError(PluginError):
     """A value that crosses the contract isn't strict JSON.
 
@@ -69,6 +72,14 @@ class DataError(PluginError):
         super().__init__(f"{path or 'value'}: {problem}")
         self.path = path
         self.problem = problem
+
+    def within(self, outer: str) -> DataError:
+        """Return the same problem as seen from outside, where its place is in ``outer``: a key, or ``[index]``."""
+        if not outer:
+            return self
+        dot = "." if self.path and not self.path.startswith("[") else ""
+        path = f"{outer[:_KEY]}{dot}{self.path}"
+        return DataError(path if len(path) <= _PATH else f"{path[:_PATH]}...", self.problem)
 
     def __reduce__(self) -> tuple[type[DataError], tuple[str, str]]:
         return type(self), (self.path, self.problem)
@@ -108,6 +119,12 @@ class RulesError(LayerError):
         self.detail = detail
         self.line = line
         self.trace = trace
+        self.layer: int | None = None
+        """The layer of a run of adjacent ones, from the innermost; None where it isn't known."""
+
+    def name_layer(self, place: str) -> None:
+        """Say in the message which layer it is."""
+        self.args = (f"{place}: {self.args[0]}",)
 
     def told(self) -> str:
         """Return the message together with the author's own lines that led there."""

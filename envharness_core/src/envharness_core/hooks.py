@@ -5,6 +5,8 @@ The same code holds trusted hooks in the runner's process and generated ones in 
 
 from __future__ import annotations
 
+import msgspec
+
 from envharness_core.checked import checked_observation, checked_response, checked_text
 from envharness_core.data import Action, Blocked, EnvState, Observation, StepResponse
 from envharness_core.errors import PLUGIN_FAULTS, DataError, RulesError
@@ -12,6 +14,11 @@ from envharness_core.jsondata import Json, JsonObject, copy_object
 
 HOOKS = ("filter_action", "modify_transition", "filter_observation")
 """The hooks that a Rules layer may define."""
+
+RESERVED = ("blocked", "malformed", "handoff", "setup", "step_reward_error", "transient_error")
+"""Keys of info by which the core says what it did itself."""
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class PassThrough:
@@ -91,9 +98,9 @@ class Hooks:
             response = self._modified(action, response, seen, resumable=resumable)
         if not self.filters_observations:
             return response
-        shown = response.observation if self.modifies else checked_observation(response.observation)
+        shown = self._filtered(checked_observation(response.observation), seen)
         return StepResponse(
-            self._filtered(shown, seen),
+            same_or(response.observation, shown),
             response.reward,
             response.terminated,
             response.truncated,
@@ -127,13 +134,18 @@ class Hooks:
             self.clamped.add("terminated")
         if checked.reward != response.reward:
             self.clamped.add("reward")
-        terminated = response.terminated and checked.terminated
-        if response.ended and not (terminated or checked.truncated) and not resumable:
+        masks = response.ended and not (checked.terminated or checked.truncated)
+        if masks and not resumable:
             raise RulesError(
                 "modify_transition", "contract", "the bridge isn't resumable, so its end can't be masked"
             )
-        info = {**checked.info, **response.info}
-        return StepResponse(checked.observation, response.reward, terminated, checked.truncated, info)
+        return StepResponse(
+            same_or(response.observation, checked.observation),
+            response.reward,
+            response.terminated and not masks,
+            checked.truncated,
+            with_additions(response.info, checked.info),
+        )
 
     def _filtered(self, given: Observation, state: EnvState) -> Observation:
         try:
@@ -146,6 +158,17 @@ class Hooks:
             return checked_observation(answer)
         except DataError as error:
             raise RulesError("filter_observation", "contract", str(error)) from error
+
+
+def same_or(given: Observation, shown: Observation) -> Observation:
+    """Return what was given where what is shown is the same to the last bit, so that it needn't be told again."""
+    return given if shown == given and _encode(shown) == _encode(given) else shown
+
+
+def with_additions(info: JsonObject, proposed: JsonObject) -> JsonObject:
+    """Return the info with what hooks may add to it: what was there stays, and so do the core's own words."""
+    added = {key: value for key, value in proposed.items() if key not in info and key not in RESERVED}
+    return {**added, **info} if added else info
 
 
 def unless_same(given: Observation, shown: Observation) -> Observation | None:
@@ -170,7 +193,11 @@ def _reason(reason: object) -> str:
 
 
 def _raised(hook: str, error: BaseException) -> RulesError:
-    return RulesError(hook, "raised", f"{type(error).__name__}: {error}")
+    try:
+        text = str(error)
+    except PLUGIN_FAULTS:
+        text = "which can't be printed"
+    return RulesError(hook, "raised", f"{type(error).__name__}: {text}")
 
 
 def _wrong(hook: str, expected: str, got: object) -> RulesError:

@@ -34,7 +34,9 @@ def copy_json(value: object, path: str = "") -> Json:
         DataError: the value isn't strict JSON; names the key path, starting with ``path``.
     """
     try:
-        return _copy(value, path)
+        return _copy(value)
+    except DataError as error:
+        raise error.within(path) from None
     except RecursionError:
         raise DataError(path, "nested too deeply, or contains itself") from None
 
@@ -54,7 +56,9 @@ def copy_object(value: object, path: str = "") -> JsonObject:
     elif not isinstance(value, Mapping):
         raise DataError(path, f"expected an object, got {type(value).__name__}")
     try:
-        return _copy_dict(value, path)
+        return _copy_dict(value)
+    except DataError as error:
+        raise error.within(path) from None
     except RecursionError:
         raise DataError(path, "nested too deeply, or contains itself") from None
 
@@ -102,75 +106,83 @@ def _copied_by_parts(value: dict[Any, Any]) -> JsonObject:
         if type(key) is not str:
             raise TypeError("a key that isn't text")
         nested = type(item) in (dict, list)
-        copied[_copy_str(key, "")] = _decode_part(_encode(item)) if nested else _copy(item, "")
+        copied[_copy_str(key)] = _decode_part(_encode(item)) if nested else _copy(item)
     return copied
 
 
-def _copy(value: Any, path: str) -> Json:
+def _copy(value: Any) -> Json:
     copier = _COPIERS.get(type(value))
-    if copier is not None:
-        return copier(value, path)
-    return _copy_unusual(value, path)
+    return copier(value) if copier is not None else _copy_unusual(value)
 
 
-def _same(value: Any, path: str) -> Json:
+def _same(value: Any) -> Json:
     return value  # type: ignore[no-any-return]  # dispatched on its exact type
 
 
-def _copy_str(value: str, path: str) -> str:
+def _copy_str(value: str) -> str:
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise DataError(path, "text with a lone surrogate can't be encoded") from None
+            raise DataError("", "text with a lone surrogate can't be encoded") from None
     return value
 
 
-def _copy_int(value: int, path: str) -> int:
+def _copy_int(value: int) -> int:
     if not _SMALLEST <= value <= _LARGEST:
-        raise DataError(path, "an integer beyond 64 bits can't be encoded; write it as text")
+        raise DataError("", "an integer beyond 64 bits can't be encoded; write it as text")
     return value
 
 
-def _copy_float(value: float, path: str) -> float:
+def _copy_float(value: float) -> float:
     if not isfinite(value):
-        raise DataError(path, f"{value} is not a JSON number")
+        raise DataError("", f"{value} is not a JSON number")
     return value
 
 
-def _copy_list(value: list[Any] | tuple[Any, ...], path: str) -> list[Json]:
-    return [_copy(item, f"{path}[{index}]") for index, item in enumerate(value)]
+def _copy_list(value: list[Any] | tuple[Any, ...]) -> list[Json]:
+    out: list[Json] = []
+    try:
+        for item in value:
+            out.append(_copy(item))  # noqa: PERF401 - its length says where it stopped
+    except DataError as error:
+        raise error.within(f"[{len(out)}]") from None
+    return out
 
 
-def _copy_dict(value: Mapping[Any, Any], path: str) -> JsonObject:
+def _copy_dict(value: Mapping[Any, Any]) -> JsonObject:
     out: JsonObject = {}
     for key, item in value.items():
         if type(key) is not str:
             if not isinstance(key, str):
-                raise DataError(path, f"the key {key!r} is not a string")
+                raise DataError("", f"the key {key!r:.100} is not a string")
             key = str.__str__(key)
-        out[_copy_str(key, path)] = _copy(item, f"{path}.{key}" if path else key)
+        _copy_str(key)
+        try:
+            out[key] = _copy(item)
+        except DataError as error:
+            raise error.within(key) from None
     return out
 
 
-def _copy_unusual(value: Any, path: str) -> Json:
+def _copy_unusual(value: Any) -> Json:
     """Reduce a subclass (a str enum, a numpy float, a defaultdict) to its plain base."""
     if isinstance(value, str):
-        return _copy_str(str.__str__(value), path)
+        return _copy_str(str.__str__(value))
     if isinstance(value, int):
-        return _copy_int(int(value), path)
+        return _copy_int(int(value))
     if isinstance(value, float):
-        return _copy_float(float(value), path)
+        return _copy_float(float(value))
     if isinstance(value, Mapping):
-        return _copy_dict(value, path)
+        return _copy_dict(value)
     if isinstance(value, list | tuple):
-        return _copy_list(value, path)
-    raise DataError(path, f"{type(value).__name__} is not strict JSON; encode it as plain data")
+        return _copy_list(value)
+    raise DataError("", f"{type(value).__name__} is not strict JSON; encode it as plain data")
 
 
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1  # what msgpack, in which events are kept, can hold
 
-_COPIERS: dict[type, Callable[[Any, str], Json]] = {
+_COPIERS: dict[type, Callable[[Any], Json]] = {
     str: _copy_str,
     int: _copy_int,
     bool: _same,

@@ -16,6 +16,7 @@ from envharness_core.episode import Episode, EpisodeSpec, Record
 from envharness_core.errors import (
     PLUGIN_FAULTS,
     BridgeError,
+    ConfigError,
     DataError,
     EnvHarnessError,
     ProviderError,
@@ -121,7 +122,7 @@ class Player:
         try:
             stack = self._stack(spec)
         except PLUGIN_FAULTS as error:
-            outside = isinstance(error, BridgeError | SandboxError)
+            outside = isinstance(error, BridgeError | SandboxError | ConfigError)
             outcome = Outcome.ENV_ERROR if outside else Outcome.RULES_ERROR
             raise _Ending(outcome, _said(error)) from error
         try:
@@ -232,14 +233,14 @@ def _checked_reply(reply: object) -> Reply:
 
 
 def _step(play: _Play, reply: Reply, written: Reply, number: int, policy_seconds: float) -> StepResponse:
-    began = play.clock.elapsed
+    began, marks = play.clock.elapsed, play.stack.marks()
     if reply.actions:
         response = play.stack.step(reply.actions[number])
     else:
         response = malformed(play.stack.observe(), "the reply holds no tool call")
     env_seconds = play.clock.elapsed - began
     play.env_seconds += env_seconds
-    response, dense = _with_dense_reward(play.stack, response)
+    response, dense = _with_dense_reward(play.stack, marks, response)
     last = response.ended or len(play.writer) + 1 >= play.spec.design.limits.steps
     seconds = (policy_seconds, env_seconds)
     play.writer.step(
@@ -254,9 +255,13 @@ def _step(play: _Play, reply: Reply, written: Reply, number: int, policy_seconds
     return response
 
 
-def _with_dense_reward(stack: Stack, response: StepResponse) -> tuple[StepResponse, float | None]:
+def _with_dense_reward(
+    stack: Stack, marks: tuple[int, ...], response: StepResponse
+) -> tuple[StepResponse, float | None]:
+    """Ask for the dense reward of what the bridge itself said of the step; there is none where nothing reached it."""
     try:
-        return response, stack.step_reward(response.info)
+        info = stack.info_since(marks)
+        return response, None if info is None else stack.step_reward(info)
     except Exception as error:  # noqa: BLE001 - recorded, never fatal
         noted = {**response.info, "step_reward_error": f"{type(error).__name__}: {error}"}
         return StepResponse(

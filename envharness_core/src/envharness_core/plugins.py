@@ -176,14 +176,18 @@ class Plugins:
     Args:
         modules: further plugins as ``{name: importable module}``, for tests, notebooks and projects without packaging.
             They are data: worker processes load them too.
-        sandbox: how rules that are given as source code run; the user's choice, never a designer's.
+        sandbox: how rules that are given as source code run: a config, its plain data, or its mode; the user's choice,
+            never a designer's.
     """
 
     def __init__(
-        self, modules: Mapping[str, str] | None = None, *, sandbox: SandboxConfig | None = None
+        self,
+        modules: Mapping[str, str] | None = None,
+        *,
+        sandbox: SandboxConfig | JsonObject | str | None = None,
     ) -> None:
         self.modules = dict(modules or {})
-        self.sandbox = sandbox or SandboxConfig()
+        self.sandbox = structure({} if sandbox is None else sandbox, SandboxConfig, "sandbox")
         for name in self.modules:
             if not _NAME.fullmatch(name):
                 raise ConfigError(f"plugins: {name!r} is no plugin's name; use lower_snake")

@@ -201,6 +201,9 @@ class Recorder(Env):
         """Repeat a replay that came before the start: such a bridge's state is what a reset left."""
         for event in events:
             if event.kind == "step":
+                problem = self._toolbox.problem_with(event.action)
+                if problem is not None:
+                    raise CheckpointError(f"env.state.events: {problem}")
                 self._bridge.step(event.action)
             elif event.kind == "notify":
                 self._bridge.notify_replay_complete()

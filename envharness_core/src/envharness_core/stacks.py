@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast, final
+from typing import Any, cast, final
 
 from attrs import evolve
 
@@ -32,6 +32,8 @@ class Stack(Guard):
     def __init__(self, chain: Chain) -> None:
         super().__init__(chain.top, chain.recorders())
         self._chain = chain
+        bridges = [recorder.bridge for recorder in self._recorders]
+        self._dense = any(type(bridge).step_reward is not Bridge.step_reward for bridge in bridges)
 
     def __repr__(self) -> str:
         names = [spec.use for spec, _ in self._chain.layers]
@@ -68,6 +70,23 @@ class Stack(Guard):
         """Return the verdict of the bridges themselves; no layer is asked."""
         self._refuse_new("evaluate")
         return self._chain.verdict()
+
+    def marks(self) -> tuple[int, ...]:
+        """Return how many events each leg's bridge has had since the last reset."""
+        return tuple(len(recorder.log) for recorder in self._recorders)
+
+    def info_since(self, marks: tuple[int, ...]) -> JsonObject | None:
+        """Return the info of the last step that reached a bridge since then, as that bridge gave it.
+
+        None where none did, or where no bridge gives a dense reward.
+        """
+        if not self._dense:
+            return None
+        for recorder, mark in zip(reversed(self._recorders), reversed(marks), strict=True):
+            steps = [event for event in recorder.log.events(mark) if event.kind == "step"]
+            if steps:
+                return cast("JsonObject", cast("Any", steps[-1].body["response"])["info"])
+        return None
 
     def events(self) -> list[list[Event]]:
         """Return what actually reached each leg's bridge since the last reset."""
@@ -136,6 +155,7 @@ def _add_layer(plugins: Plugins, chain: Chain, spec: ComponentSpec, where: str) 
         layer = _linked(plugins, chain, config, where)
     elif isinstance(config, SourceConfig):
         layer = SourceRules(chain.top, config, shared(plugins.sandbox))
+        layer.place = f"layers[{len(chain.layers)}]"
     else:
         layer = found.make(chain.top, config)
     if not isinstance(layer, Wrapper):

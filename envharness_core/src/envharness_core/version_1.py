@@ -1,7 +1,8 @@
 """Version 1 checkpoints, as the reference implementation writes them: read, never written.
 
 ``{"schema_version": 1, "env": {"type", "state": {"reset_seed", "reset_options"}}, "harnesses": [{"type", "state"}],
-"metadata"}``, harnesses innermost first: a ``setup`` has ``actions``, ``rules`` have ``rules_code``.
+"metadata"}``, harnesses innermost first: a ``setup`` has ``actions``, ``rules`` (or a ``contract``) have
+``rules_code``.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from envharness_core.errors import CheckpointError, unknown
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.spec import ComponentSpec
 
-_KEYS = {"setup": ("actions", "actions"), "rules": ("rules_code", "source")}
-"""By harness: the key of its state, and the one of the layer's config."""
+_KEYS = {
+    "setup": ("core/setup", "actions", "actions"),
+    "rules": ("core/rules", "rules_code", "source"),
+    "contract": ("core/rules", "rules_code", "source"),
+}
+"""By harness: the layer, the key of the harness's state, and the one of the layer's config."""
 
 
 def specs(checkpoint: JsonObject) -> tuple[ComponentSpec, tuple[ComponentSpec, ...]]:
@@ -41,8 +46,8 @@ def start(checkpoint: JsonObject) -> tuple[int, JsonObject]:
     given = state.get("reset_options")
     if seed is None:
         seed = 0
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise CheckpointError(f"env.state.reset_seed: expected an integer of 0 or more, got {seed!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+        raise CheckpointError(f"env.state.reset_seed: expected an integer of 0 or more, got {seed!r:.40}")
     if not isinstance(given, dict):
         raise CheckpointError("env.state.reset_options: expected an object")
     options = copy_object(given, "reset_options")
@@ -64,11 +69,11 @@ def _layer(entry: Json, where: str) -> ComponentSpec:
     kind = cast("str", harness["type"])
     if kind not in _KEYS:
         raise CheckpointError(f"{where}: {unknown('harness', kind, _KEYS)}")
-    old, new = _KEYS[kind]
+    use, old, new = _KEYS[kind]
     state = cast("JsonObject", harness["state"])
     if old not in state:
         raise CheckpointError(f"{where}.state: expected {old}")
-    return ComponentSpec(f"core/{kind}", {new: state[old]})
+    return ComponentSpec(use, {new: state[old]})
 
 
 def _entry(entry: Json, where: str) -> JsonObject:

@@ -24,6 +24,7 @@ from envharness_core.tools import Tool
 from envharness_core.trajectory import Trajectory
 
 _SMOKE_STEPS = 30
+_SMOKES = 3  # replays, all of which must have been blocked throughout to say that nothing gets through
 _UNLIMITED = 10**9
 _MOST_AT_ONCE = 10_000
 """Rollouts of one candidate, beyond which an objective must be broken."""
@@ -227,13 +228,14 @@ class _Round:
             return ""
         script = ComponentSpec("core/scripted", {"actions": list(actions), "repeat": True})
         replay = evolve(design, policy=script, limits=Limits(steps=len(actions)))
-        (episode,) = yield Batch(replay, self._stream(f"smoke {name}"), (0,))
-        if episode.outcome is Outcome.RULES_ERROR:
-            return f"a layer broke: {episode.error}"
-        replayed = self.shop.trajectory(episode).steps
-        if replayed and all("blocked" in step.response.info for step in replayed):
-            return "it blocks every action of a baseline rollout, so nobody can solve it"
-        return ""
+        for index in range(_SMOKES):
+            (episode,) = yield Batch(replay, self._stream(f"smoke {name}"), (index,))
+            if episode.outcome is Outcome.RULES_ERROR:
+                return f"a layer broke: {episode.error}"
+            replayed = self.shop.trajectory(episode).steps
+            if not replayed or not all("blocked" in step.response.info for step in replayed):
+                return ""  # what blocks by chance gets another try
+        return "it blocks every action of a baseline rollout, so nobody can solve it"
 
     def _looked_at(self, candidate: Candidate) -> tuple[Candidate, str]:
         """Return a candidate with full names, and why it isn't worth a rollout, or an empty text."""

@@ -37,6 +37,7 @@ def builds(bench: LayerBench) -> str | None:
     """Contract: the component is found, takes its config, and can be put over at least one world."""
     require(bench.fitting(), f"it fits none of the worlds: {bench.misfits()}")
     for world in bench.fitting():
+        bench.stack(world).check()
         layer = _layer(bench.stack(world))
         require(isinstance(layer, Layer | Link), f"expected a Layer, got {type(layer).__name__}")
         bench.stack(world).reset(bench.seed, {"task": world.task})

@@ -76,13 +76,14 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _failed(error: Exception) -> int:
     from envharness_core.errors import ConfigError, EnvHarnessError, PluginError
+    from envharness_core.text import printable
 
     if isinstance(error, OSError):  # a full disk, a place that can't be read
         click.echo(f"envharness: {error}", err=True)
         return 1
     if not isinstance(error, EnvHarnessError):
         raise error
-    click.echo(f"envharness: {error}", err=True)
+    click.echo(f"envharness: {printable(str(error))}", err=True)
     return USAGE if isinstance(error, ConfigError | PluginError) else 1
 
 

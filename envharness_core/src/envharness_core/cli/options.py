@@ -135,11 +135,15 @@ def layer_component(text: str, what: str) -> Any:
     from envharness_core.spec import ComponentSpec
 
     if not text.endswith(".py"):
+        if "{" not in text and Path(text).is_file():
+            raise ConfigError(f"{what}: {text}: a file of rules must be called something.py")
         return component(text, what)
     try:
-        return ComponentSpec("core/rules", {"source": Path(text).read_text(encoding="utf-8")})
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{what}: {text}: {error}") from error
+        return ComponentSpec("core/rules", {"source": Path(text).read_text(encoding="utf-8-sig")})
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{what}: {text}: not UTF-8 ({error.reason}): save it as UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"{what}: {text}: {error.strerror or error}") from error
 
 
 def configure_logging() -> None:

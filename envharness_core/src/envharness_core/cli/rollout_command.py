@@ -57,7 +57,10 @@ def command(
     show: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Play TASK of BRIDGE: names, or {use = "name", option = value}."""
+    """Play TASK of BRIDGE: names, or {use = "name", option = value}.
+
+    Ends with exit code 3 where no episode was graded.
+    """
     configure_logging()
     with clean_stdout(as_json):
         played = rollout(
@@ -71,15 +74,22 @@ def command(
             executor=component(executor, "executor"),
             plugins=Plugins(modules, sandbox=sandbox),
         )
+    report = _report(played)
     if as_json:
-        print_json(_report(played))
-        return
+        print_json(report)
+    else:
+        _print(played, report, show=show)
+    if not report["graded"]:
+        click.echo("envharness: no episode was graded", err=True)
+        raise click.exceptions.Exit(3)
+
+
+def _print(played: list[Rollout], report: JsonObject, *, show: bool) -> None:
     for item in played:
         if show:
             _show(item)
         click.echo(_line(item))
     episodes = tuple(item.episode for item in played)
-    report = _report(played)
     low, high = wilson_interval(wins(graded(episodes)), len(graded(episodes)))
     click.echo(
         f"{report['successes']} of {report['graded']} graded succeeded "
@@ -119,4 +129,5 @@ def _line(item: Rollout) -> str:
     episode = item.episode
     verdict = "no verdict" if episode.verdict is None else ("success" if episode.success else "failure")
     tail = f": {episode.error}" if episode.error else ""
-    return printable(f"{episode.index}: {verdict}, {episode.outcome}, {episode.steps} steps{tail}")
+    line = printable(f"{episode.index}: {verdict}, {episode.outcome}, {episode.steps} steps{tail}")
+    return line.replace("\n", "\\n")  # one line, whatever it says

@@ -6,21 +6,24 @@ from collections.abc import Mapping
 from types import UnionType
 from typing import Any, cast
 
+import msgspec
 from attrs import evolve, field, frozen, validators
 from msgspec import Raw
 
-from envharness_core.checked import checked_observation, checked_text
+from envharness_core.checked import checked_text
 from envharness_core.data import Action, Capabilities, Observation, ResetResponse, StepResponse
 from envharness_core.env import Env
 from envharness_core.errors import CheckpointError, DataError, RulesError
-from envharness_core.hooks import loaded_observation, saved_observation
+from envharness_core.hooks import loaded_observation, saved_observation, with_additions
 from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.layer import Layer
 from envharness_core.sandbox import protocol as p
 from envharness_core.sandbox.config import SandboxConfig
+from envharness_core.sandbox.faults import LONGEST
 from envharness_core.sandbox.host import Sandbox, shared
 from envharness_core.sandbox.wire import Wire
 from envharness_core.seeds import derive
+from envharness_core.text import printable
 from envharness_core.warn import warn
 
 _LONGEST = 200_000
@@ -58,6 +61,8 @@ class SourceRules(Layer[SourceConfig]):
         self._sandbox.require()
         self.run: Run = inner.run if isinstance(inner, SourceRules) else Run(inner, self._sandbox)
         self.run.members.append(self)
+        self.place = ""
+        """Where the layer stands, such as ``layers[1]``; set by the stack."""
         self._capabilities = evolve(inner.capabilities, snapshot="episode")
 
     @property
@@ -72,7 +77,9 @@ class SourceRules(Layer[SourceConfig]):
     def check(self) -> None:
         wire = self._sandbox.worker()
         try:
-            wire.ask("source", p.Check(self.config.source), p.Loaded)
+            wire.ask(
+                "source", p.Begin([p.Source(self.config.source, 0, check=True)], resumable=True), p.Loaded
+            )
         finally:
             wire.close()
 
@@ -105,8 +112,12 @@ class SourceRules(Layer[SourceConfig]):
         return {"shown": saved_observation(self.run.shown(self)), "given": given}
 
     def restore(self, state: JsonObject) -> None:
-        given = cast("JsonObject | None", state["given"])
-        self.run.restore(self, loaded_observation(state["shown"]), given)
+        given = state["given"]
+        if given is not None:
+            start = cast("JsonObject", given)
+            loaded_observation(start["observation"])
+            copy_object(start["state"], "given.state")
+        self.run.restore(self, loaded_observation(state["shown"]), cast("JsonObject | None", given))
 
     @property
     def _leads(self) -> bool:
@@ -154,7 +165,9 @@ class Run:
             answer = self._ask("filter_action", p.Before(action, state), p.Passed | p.Stopped)
             if isinstance(answer, p.Stopped):
                 return self._stopped(answer, state)
-            action, proposed = Action(answer.name, _json("filter_action", answer.kwargs, "kwargs")), None
+            proposed = None
+            if answer.name is not None:
+                action = Action(answer.name, _told("filter_action", answer.kwargs or b"{}", "kwargs"))
         response = self._base.step(action)
         if not self._reshapes:
             return response
@@ -184,7 +197,7 @@ class Run:
         if not self._reshapes or self._wire is None:
             return None
         shown = self._ask("source", p.Recall(), p.Shown).shown
-        return _checked(shown[index]) if len(shown) == len(self.members) and shown[index] else None
+        return _seen(shown[index]) if len(shown) == len(self.members) and shown[index] else None
 
     def saved(self) -> JsonObject | None:
         """Return what a loaded run has to be given again, to stand where this one does.
@@ -240,7 +253,7 @@ class Run:
     ) -> tuple[Observation, Observation | None]:
         """Return the filtered first observation, and the same where a layer changed it."""
         answer = self._ask("filter_observation", p.Reset(observation, p.raw(state)), p.Filtered)
-        shown = _checked(answer.observation)
+        shown = observation if answer.seen is None else _seen(answer.seen)
         return shown, shown if answer.changed else None
 
     def _state(self) -> Raw:
@@ -251,6 +264,11 @@ class Run:
             raise RulesError(hook, "died", "its process has ended; reset to start another")
         try:
             return self._wire.ask(hook, request, kind)
+        except RulesError as error:
+            self._wire = None
+            if len(self.members) > 1 and error.layer is not None and error.layer < len(self.members):
+                error.name_layer(self.members[error.layer].place)
+            raise
         except BaseException:
             self._wire = None
             raise
@@ -259,7 +277,7 @@ class Run:
         """Answer a blocked step: the layers outside of the one that blocked see it as any other."""
         if not answer.reason or not 0 <= answer.layer < len(self.members):
             raise RulesError("filter_action", "protocol", "it blocked in a way that isn't one")
-        own = None if answer.shown is None else _checked(answer.shown)
+        own = None if answer.shown is None else _seen(answer.shown)
         shown = self._base.observe() if own is None else own
         response = StepResponse(shown.preceded_by(answer.reason), info={"blocked": answer.reason})
         start = answer.layer + 1
@@ -275,13 +293,15 @@ class Run:
         ``otherwise`` is what the run shows where none of the layers asked changes the observation.
         """
         made = self._ask("modify_transition", request, p.Reshaped)
-        terminated = response.terminated and made.terminated
+        terminated = response.terminated and not made.resumed
         ended = terminated or made.truncated
         unasked = made.resumed and not self._base.capabilities.resumable
         if unasked or (response.ended and not ended and not made.resumed):
             raise RulesError("modify_transition", "protocol", "it masked an end that it may not mask")
-        observation = Observation(made.text, _json("modify_transition", made.data, "observation.data"))
-        info = {**_json("modify_transition", made.info, "info"), **response.info}
+        observation = response.observation if made.seen is None else _seen(made.seen)
+        info = response.info
+        if made.info is not None:
+            info = with_additions(info, _told("modify_transition", made.info, "info"))
         if made.resumed:
             self._base.resume()
         self._shown = observation if made.changed else otherwise
@@ -295,15 +315,18 @@ class Run:
             warn("rules_clamped", layer="rules", kept=sorted(self._told))
 
 
-def _checked(observation: Observation) -> Observation:
-    try:
-        return checked_observation(observation)
-    except DataError as error:
-        raise RulesError("filter_observation", "protocol", str(error)) from None
+def _seen(seen: p.Seen) -> Observation:
+    return Observation(seen.text, _told("filter_observation", seen.data, "observation.data"))
 
 
-def _json(hook: str, value: object, path: str) -> JsonObject:
+def _told(hook: str, text: bytes, path: str) -> JsonObject:
+    """Return data that a worker sent as JSON text.
+
+    Raises:
+        RulesError: it isn't that, or holds what isn't allowed.
+    """
     try:
-        return copy_object(value, path)
-    except DataError as error:
-        raise RulesError(hook, "protocol", str(error)) from None
+        return copy_object(p.from_text(text), path)
+    except (DataError, msgspec.MsgspecError, RecursionError) as error:
+        problem = printable(str(error)[:LONGEST])
+        raise RulesError(hook, "protocol", problem) from None

@@ -6,7 +6,7 @@ import select
 import time
 from pathlib import Path
 
-from envharness_core.errors import FaultKind
+from envharness_core.errors import FaultKind, SandboxError
 
 
 class BrokenWire(Exception):  # noqa: N818 - not an error of anybody's yet
@@ -53,21 +53,32 @@ class Deadline:
         left = self._seconds - self.elapsed
         if left > 0 and ready.poll(left * 1000):
             return
-        while not ready.poll(self._patience() * 1000):
-            pass
+        while True:
+            try:
+                patience = self._patience()
+            except (BrokenWire, SandboxError):
+                if ready.poll(0):  # the answer came while this was found out
+                    return
+                raise
+            if ready.poll(patience * 1000):
+                return
 
     def _patience(self) -> float:
         """Return for how many seconds more there may be reason to wait.
 
         Raises:
             BrokenWire: there is none.
+            SandboxError: the worker hardly got to run.
         """
         now = cpu_seconds(self._pid)
         used = self.elapsed if now is None or self.used is None else now - self.used
         if used >= self._seconds:
             raise BrokenWire("timeout", f"it took longer than the {self._seconds:g} CPU seconds of a call")
         if self.elapsed >= self._wall:
-            raise BrokenWire("timeout", f"no answer within {self._wall:g} seconds")
+            raise SandboxError(
+                f"this machine is too busy: a call of rules had {used:.2g} of {self._seconds:g} CPU seconds within "
+                f"{self._wall:g} seconds (sandbox.wall_seconds)"
+            )
         if _sleeps(self._pid):
             raise BrokenWire("timeout", "it waits for something that doesn't come")
         return min(self._seconds - used, 0.1)

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import evolve
 
-from envharness_core.data import Action, Blocked, Observation, StepResponse
+from envharness_core.data import Action, Blocked, EnvState, Observation, StepResponse
 from envharness_core.hooks import PassThrough
 
 MODULES: tuple[str, ...] = (
@@ -21,6 +21,12 @@ MODULES: tuple[str, ...] = (
     "statistics", "string", "struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse", "zlib",
 )  # fmt: skip
 """The modules that hooks may import: pure ones. ``random`` is the layer's own seeded stream."""
+
+IN_SCOPE: tuple[str, ...] = (
+    "Action", "Blocked", "Contract", "EnvResponse", "EnvState", "Observation", "Rules", "StepResponse", "action_str",
+    "bash_command", "evolve", "failed", "fake_response", "is_submission",
+)  # fmt: skip
+"""The names that a source finds in scope beside Python's own."""
 
 SHELLS: tuple[str, ...] = ("bash", "shell", "sh", "terminal", "execute_bash", "run_command", "run_shell")
 """The names by which tools that take a shell command go."""
@@ -34,7 +40,7 @@ FILENAME = "<rules>"
 BEHIND = ("_strptime", "locale", "time", "warnings")
 """Modules that C code imports in the name of who calls it, such as ``datetime.strptime``."""
 
-_SENTINEL = re.compile(r"^\s*echo\s+[\"']?COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\b", re.MULTILINE)
+_SENTINEL = re.compile(r"^[^\S\n]*echo[^\S\n]+[\"']?COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\b", re.MULTILINE)
 _TEXT_ARGUMENTS = ("action", "command")
 
 
@@ -67,6 +73,7 @@ class Scope:
             "Blocked": Blocked,
             "Contract": self.base,
             "EnvResponse": StepResponse,
+            "EnvState": EnvState,
             "Observation": Observation,
             "Rules": self.base,
             "StepResponse": StepResponse,

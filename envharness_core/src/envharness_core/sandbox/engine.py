@@ -87,13 +87,13 @@ class Engine:
         for layer, observation in zip(self.layers, shown, strict=True):
             layer.shown = observation
 
-    def shown(self) -> list[Observation | None]:
+    def shown(self) -> list[p.Seen | None]:
         """Return what each layer last showed; None where that was what is inside."""
-        return [layer.shown for layer in self.layers]
+        return [None if layer.shown is None else p.seen(layer.shown) for layer in self.layers]
 
     def reset(self, observation: Observation, state: Raw) -> p.Filtered:
         """Filter the first observation."""
-        states = States(state)
+        states, given = States(state), observation
         for index, layer in enumerate(self.layers):
             layer.shown = None
             if layer.hooks.filters_observations:
@@ -101,21 +101,24 @@ class Engine:
                 shown = layer.hooks.observation(observation, states.next())
                 layer.shown = unless_same(observation, shown)
                 observation = shown
-        return p.Filtered(observation, self._observed(len(self.layers)) is not None)
+        changed = self._observed(len(self.layers)) is not None
+        return p.Filtered(None if observation == given else p.seen(observation), changed)
 
     def before(self, action: Action, state: Raw) -> p.Passed | p.Stopped:
         """Filter an action, outermost layer first."""
-        states = States(state)
+        states, given = States(state), action
         for index in reversed(range(len(self.layers))):
             layer = self.layers[index]
             if layer.hooks.filters_actions:
                 self.at = (index, "filter_action")
                 answer = layer.hooks.action(action, states.next())
                 if isinstance(answer, Blocked):
-                    return p.Stopped(index, answer.reason, self._observed(index + 1))
+                    shown = self._observed(index + 1)
+                    return p.Stopped(index, answer.reason, None if shown is None else p.seen(shown))
                 action = answer
             layer.action = action
-        return p.Passed(action.name, action.kwargs)
+        same = p.encode(action) == p.encode(given)  # True and 1 are equal, and aren't the same
+        return p.Passed(None, None) if same else p.Passed(action.name, p.as_text(action.kwargs))
 
     def after(self, request: p.After) -> p.Reshaped:
         """Reshape a response, innermost layer first."""
@@ -131,12 +134,12 @@ class Engine:
                 layer.shown = unless_same(response.observation, reshaped.observation)
                 changed |= layer.shown is not None
                 response = reshaped
+        given = request.response
         return p.Reshaped(
-            response.observation.text,
-            response.observation.data,
+            None if response.observation is given.observation else p.seen(response.observation),
             response.terminated,
             response.truncated,
-            response.info,
+            None if response.info is given.info else p.as_text(response.info),
             changed,
             self._resumed,
             sorted(set().union(*(layer.hooks.clamped for layer in self.layers))),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 from types import CodeType
 
-from envharness_core.errors import RulesError
+from envharness_core.errors import RulesError, nearest
 from envharness_core.sandbox import protocol as p
-from envharness_core.sandbox.dialect import FILENAME, ForbiddenImportError
+from envharness_core.sandbox.dialect import FILENAME, IN_SCOPE, MODULES, ForbiddenImportError
 from envharness_core.text import printable
 
 LONGEST = 2000
@@ -38,7 +38,12 @@ def fault_of(error: BaseException, at: tuple[int, str], sources: list[str], hook
         name, detail = error.hook, error.detail
         detail = _told(error.__cause__) if error.kind == "raised" and error.__cause__ else detail
     if isinstance(error, SyntaxError):
-        return _clipped(index, name, "compile", error.msg or "invalid syntax", error.lineno, "")
+        fence = "; give the code alone, without a Markdown fence" if source.lstrip().startswith("```") else ""
+        said: object = error.msg
+        line = error.lineno if isinstance(error.lineno, int) and 0 < error.lineno < 1_000_000 else None
+        return _clipped(
+            index, name, "compile", (said if isinstance(said, str) else "invalid syntax") + fence, line, ""
+        )
     if name == "source" and not frames:
         kind = "compile"
         if isinstance(error, MemoryError | RecursionError):
@@ -80,6 +85,8 @@ def _hint(error: BaseException, kind: str) -> str:
         return "; the rules may take only so much memory: keep less"
     if kind == "forbidden" and isinstance(cause, OSError):
         return "; files, processes, the network and sleeping are out of reach in the rules sandbox"
+    if isinstance(cause, NameError) and isinstance(cause.name, str):
+        return "; import it first" if cause.name in MODULES else nearest(cause.name, IN_SCOPE)
     if type(cause).__name__ == "FrozenInstanceError":
         return "; data is frozen: return a new one, as in evolve(observation, text=...)"
     return ""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from envharness_core.sandbox.wire import Wire
 from envharness_core.warn import warn
 
 _START_SECONDS = 60.0
-_ANSWER_SECONDS = 30.0
+_ANSWER_SECONDS = 15.0
 _RESTARTS = 2
 _KEPT = ("LD_LIBRARY_PATH", "PYTHONHOME")  # without which some interpreters don't start
 _MOST = 1 << 16
@@ -67,14 +67,15 @@ class Sandbox:
 
         Raises:
             ConfigError: it doesn't; says what is missing and what to do.
-            SandboxError: it can't be started.
         """
         if self._trusted:
             return
         if os.name != "posix":
             raise ConfigError(f"rules as source code need Linux; {_ADVICE}")
-        wire = self.worker()
-        wire.close()
+        try:
+            self.worker().close()
+        except SandboxError as error:
+            raise ConfigError(str(error)) from error
         self._trusted = True
         if not self.config.locked:
             warn("sandbox_not_locked", mode=self.config.mode, advice="chosen by the user")
@@ -83,8 +84,7 @@ class Sandbox:
         """Fork a worker and return the wire to it.
 
         Raises:
-            ConfigError: it can't lock itself down here.
-            SandboxError: it can't be forked.
+            SandboxError: it can't be forked, or can't lock itself down.
         """
         wire = self._wire(self._order())
         try:
@@ -94,7 +94,7 @@ class Sandbox:
             raise
         if isinstance(hello, p.Unlocked):
             wire.close()
-            raise ConfigError(
+            raise SandboxError(
                 f"rules as source code are refused, because the sandbox doesn't hold here: {hello.missing}; "
                 f"{_ADVICE}"
             )
@@ -152,6 +152,8 @@ class Sandbox:
                 return None
 
     def _living(self) -> _Zygote:
+        if self._zygote is not None and self._zygote.closed:  # in the middle of an answer
+            self._zygote = None
         if self._zygote is None:
             self._zygote = _Zygote()
         return self._zygote
@@ -195,28 +197,27 @@ class _Zygote:
 
     def spawn(self, order: Spawn) -> Started:
         """Fork a worker with two new pipes."""
-        request, to_worker = os.pipe()
-        from_worker, reply = os.pipe()
-        try:
+        with ExitStack() as ours, ExitStack() as theirs:
+            request, to_worker = _pipe(theirs, ours)
+            reply, from_worker = _pipe(theirs, ours, turned=True)
             answer, descriptors = self._asked(order, [request, reply])
-        except BaseException:
-            os.close(to_worker)
-            os.close(from_worker)
-            raise
-        finally:
-            os.close(request)
-            os.close(reply)
-        if not isinstance(answer, Spawned):
-            os.close(to_worker)
-            os.close(from_worker)
-            reason = answer.reason if isinstance(answer, Refused) else "it gave a wrong answer"
-            raise SandboxError(f"the rules sandbox: {reason}")
-        return Started(answer.pid, descriptors[0] if descriptors else None, from_worker, to_worker)
+            if not isinstance(answer, Spawned):
+                reason = answer.reason if isinstance(answer, Refused) else "it gave a wrong answer"
+                raise SandboxError(f"the rules sandbox: {reason}")
+            if not descriptors and hasattr(os, "pidfd_open"):
+                raise SandboxError("the rules sandbox: no descriptor is left for another worker")
+            ours.pop_all()
+            return Started(answer.pid, descriptors[0] if descriptors else None, from_worker, to_worker)
 
     def retire(self, pid: int) -> int:
         """Reap a worker and return how it ended."""
         answer, _ = self._asked(Retire(pid), [])
         return answer.code if isinstance(answer, Retired) else 1
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was ended."""
+        return not self._finalizer.alive
 
     def close(self) -> None:
         """End the process; idempotent."""
@@ -231,16 +232,41 @@ class _Zygote:
             self._process.stderr.close()
 
     def _asked(self, order: Order, descriptors: list[int]) -> tuple[Spawned | Retired | Refused, list[int]]:
-        socket.send_fds(self._control, [p.encode(order)], descriptors)
-        message, received, _, _ = socket.recv_fds(self._control, _MOST, 1)
+        try:
+            socket.send_fds(self._control, [p.encode(order)], descriptors)
+            message, received, _, _ = socket.recv_fds(self._control, _MOST, 1)
+        except BaseException:  # Ctrl-C too: an answer that nobody reads would be taken for the next one's
+            self.close()
+            raise
         if not message:
             raise EOFError("the zygote has died")
-        return decode_answer(message), received
+        try:
+            return decode_answer(message), received
+        except msgspec.MsgspecError:
+            for descriptor in received:
+                os.close(descriptor)
+            raise
 
     def _last_words(self) -> str:
         self._process.wait(timeout=_ANSWER_SECONDS)
         said = self._process.stderr.read().decode(errors="replace") if self._process.stderr else ""
         return said.strip().rpartition("\n")[2] or f"exit code {self._process.returncode}"
+
+
+def _pipe(theirs: ExitStack, ours: ExitStack, *, turned: bool = False) -> tuple[int, int]:
+    """Make a pipe whose ends are closed with the stacks; return the worker's end and the runner's.
+
+    Raises:
+        SandboxError: no descriptor is left.
+    """
+    try:
+        read, write = os.pipe()
+    except OSError as error:
+        raise SandboxError(f"the rules sandbox: no pipe can be made: {error.strerror}") from error
+    worker, runner = (write, read) if turned else (read, write)
+    theirs.callback(os.close, worker)
+    ours.callback(os.close, runner)
+    return worker, runner
 
 
 def _launched(control: socket.socket) -> subprocess.Popen[bytes]:

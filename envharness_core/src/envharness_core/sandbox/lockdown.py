@@ -69,7 +69,8 @@ def wall(zygote: int, limits: Limits) -> None:
         ("RLIMIT_STACK", 8 << 20),
     ):
         with suppress(ValueError, OSError, AttributeError):  # a stricter limit stands already
-            resource.setrlimit(getattr(resource, name), (value, value))
+            later = value + 5 if name == "RLIMIT_CPU" else value  # so that the signal says which limit it was
+            resource.setrlimit(getattr(resource, name), (value, later))
     die_with(zygote)
 
 
@@ -106,7 +107,12 @@ def drop_identity() -> None:
             os.setresuid(_NOBODY, _NOBODY, _NOBODY)
     header = struct.pack("II", _CAPABILITY_VERSION, 0)
     nothing = bytes(24)
-    if _libc.syscall(_CAPSET[os.uname().machine], header, nothing):
+    number = _CAPSET.get(os.uname().machine)
+    if number is None or struct.calcsize("P") != 8:
+        raise LockdownError(
+            f"there is no lockdown for {os.uname().machine} with {struct.calcsize('P')}-byte pointers"
+        )
+    if _libc.syscall(number, header, nothing):
         raise LockdownError(f"capabilities can't be dropped ({_reason()})")
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))

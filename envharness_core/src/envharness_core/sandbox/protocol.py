@@ -28,16 +28,11 @@ M = TypeVar("M", bound=Message)
 
 
 class Source(msgspec.Struct, array_like=True):
-    """One layer's source code, and the seed of its random stream."""
+    """One layer's source code, the seed of its random stream, and whether to say first what is wrong with it."""
 
     code: str
     seed: int
-
-
-class Check(Message):
-    """Read and compile a source, and make the layer once, to say what is wrong with it."""
-
-    code: str
+    check: bool = False
 
 
 class Begin(Message):
@@ -45,6 +40,13 @@ class Begin(Message):
 
     sources: list[Source]
     resumable: bool
+
+
+class Seen(msgspec.Struct, array_like=True):
+    """An observation from a worker: its data as JSON text, whose objects have text for keys whoever wrote it."""
+
+    text: str
+    data: bytes
 
 
 class Show(Message):
@@ -88,7 +90,7 @@ class Recall(Message):
     """Say what each layer last showed."""
 
 
-Request = Check | Begin | Show | Reset | Before | After | Renew | Recall
+Request = Begin | Show | Reset | Before | After | Renew | Recall
 
 
 class Ready(Message):
@@ -114,21 +116,21 @@ class Loaded(Message):
 class Shown(Message):
     """What each layer last showed; None where that was what is inside."""
 
-    shown: list[Observation | None]
+    shown: list[Seen | None]
 
 
 class Filtered(Message):
-    """The first observation, and whether any layer changed it."""
+    """The first observation, None for what was given; ``changed`` says whether any layer changed it."""
 
-    observation: Observation
+    seen: Seen | None
     changed: bool
 
 
 class Passed(Message):
-    """The action that all filters let through."""
+    """The action that all filters let through: its name and, as JSON text, its arguments; None for the given one."""
 
-    name: str
-    kwargs: dict[str, Any]
+    name: str | None
+    kwargs: bytes | None
 
 
 class Stopped(Message):
@@ -136,20 +138,20 @@ class Stopped(Message):
 
     layer: int
     reason: str
-    shown: Observation | None
+    shown: Seen | None
 
 
 class Reshaped(Message):
     """What the layers made of a response; there is no reward in it.
 
-    ``changed`` says whether any of those asked changed the observation, ``resumed`` whether one masked an end.
+    ``seen`` and ``info`` (JSON text) are None where they are what was given. ``changed`` says whether any of those
+    asked changed the observation, be it back again, ``resumed`` whether one masked an end.
     """
 
-    text: str
-    data: dict[str, Any]
+    seen: Seen | None
     terminated: bool
     truncated: bool
-    info: dict[str, Any]
+    info: bytes | None
     changed: bool
     resumed: bool
     clamped: list[str]
@@ -171,7 +173,14 @@ Reply = Ready | Unlocked | Done | Loaded | Shown | Filtered | Passed | Stopped |
 encode = msgspec.msgpack.Encoder().encode
 decode_request = msgspec.msgpack.Decoder(tuple[int, Request]).decode
 decode_reply = msgspec.msgpack.Decoder(tuple[int, Reply]).decode
+as_text = msgspec.json.Encoder().encode
+from_text = msgspec.json.Decoder(dict[str, Any]).decode
 decode_state = msgspec.msgpack.Decoder(dict[str, Any]).decode
+
+
+def seen(observation: Observation) -> Seen:
+    """Return an observation as a worker sends it."""
+    return Seen(observation.text, as_text(observation.data))
 
 
 def frame(nonce: int, message: Message) -> bytes:

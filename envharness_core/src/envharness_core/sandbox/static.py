@@ -56,12 +56,17 @@ def problems(source: str) -> list[Problem]:
     """
     tree = ast.parse(source)
     found = [*_class_problems(tree), *_reach_problems(tree)]
-    return sorted(found, key=lambda problem: problem.line)
+    return sorted(dict.fromkeys(found), key=lambda problem: problem.line)
 
 
 def _class_problems(tree: ast.Module) -> Iterator[Problem]:
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    own = next((node for node in classes if node.name in CLASSES), None)
+    named = [node for node in classes if node.name in CLASSES]
+    own = named[0] if named else None
+    if len(named) > 1:
+        yield Problem(
+            named[1].lineno, f"{named[1].name} comes after {named[0].name}: there can be only one of them"
+        )
     if own is None:
         names = [node.name for node in classes]
         hint = nearest(names[0], CLASSES) if names else ""

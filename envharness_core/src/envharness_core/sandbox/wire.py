@@ -29,6 +29,7 @@ _CHUNK = 1 << 16  # what a pipe holds
 _IDLE = 0.05  # CPU seconds that a worker may take beyond its calls
 _CRASHES = (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT)  # what running out of memory in C looks like
 _LINES = 1_000_000
+_EPISODE = 64  # times the longest answer: what all answers of an episode may take
 _TOLD_OF = (*HOOKS, "__init__", "source")
 _WORKERS_OWN: tuple[FaultKind, ...] = ("compile", "contract", "raised", "memory", "timeout", "forbidden")
 _GRACE = 30.0  # seconds that a worker has to lock itself down, on the busiest of machines
@@ -55,6 +56,7 @@ class Wire:
         os.set_blocking(started.read, False)
         os.set_blocking(started.write, False)
         self._open = True
+        self._said = 0
         self._most = math.inf
         """The CPU time that the worker may have taken when its last call had ended, at the most."""
 
@@ -89,12 +91,19 @@ class Wire:
             RulesError: the worker said what went wrong, or it hung, died, or answered what it may not.
             SandboxError: it was lost through no fault of its own.
         """
+        if os.getpid() != self._owner:
+            raise SandboxError("a stack of rules can't be used on in a forked process: reset it there first")
         nonce = secrets.randbits(63) + 1
         try:
             framed = p.frame(nonce, request)
         except (TypeError, ValueError, OverflowError) as error:
             raise DataError("", f"what is inside of the rules gave what isn't data: {error}") from error
         config = self._config
+        if len(framed) > config.memory_mb << 17:  # an eighth: decoded, it takes several times as much
+            raise SandboxError(
+                f"what the benchmark shows takes {len(framed) >> 20} MiB, too much for a sandbox with "
+                f"memory_mb = {config.memory_mb}: choose more, in [sandbox] of the config"
+            )
         clock = Deadline(self.pid, config.seconds, config.wall_seconds)
         try:
             self._require_idle(clock)
@@ -144,13 +153,14 @@ class Wire:
         """Say how a worker broke off; closes the wire."""
         if broken.kind != "died":
             self.close()
-            return RulesError(hook, broken.kind, str(broken))
+            return RulesError(hook, broken.kind, printable(str(broken)[:LONGEST]))
         code = self._reaped()
         if code is None:
             return SandboxError("the rules sandbox broke down: its zygote has ended")
         if -code == signal.SIGXCPU:
             return RulesError(hook, "timeout", "its process used up its CPU time")
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        known = {number.value: number.name for number in signal.Signals}
+        how = known.get(-code, f"signal {-code}") if code < 0 else f"exit code {code}"
         memory = (
             f"; perhaps of memory, of which it has {self._config.memory_mb} MiB" if code in _CRASHES else ""
         )
@@ -180,8 +190,13 @@ class Wire:
         while len(data) < p.LENGTH.size:
             data += self._read(clock)
         (length,) = p.LENGTH.unpack_from(data)
+        self._said += length
         if length > self._longest:
             raise BrokenWire("protocol", f"an answer of {length:,} bytes; {self._longest:,} are allowed")
+        if self._said > _EPISODE * self._longest:
+            raise BrokenWire(
+                "contract", f"what it returned in this episode takes {self._said:,} bytes, too much"
+            )
         parts, missing = [data], length + p.LENGTH.size - len(data)
         while missing > 0:
             parts.append(self._read(clock))
@@ -222,6 +237,7 @@ def _told(fault: p.Fault) -> RulesError:
     if not known or not (fault.line is None or 0 < fault.line <= _LINES):
         raise BrokenWire("protocol", "it told of a fault that there can't be")
     kind: Any = fault.kind
-    return RulesError(
-        fault.hook, kind, printable(fault.detail[:LONGEST]), fault.line, printable(fault.trace[:LONGEST])
-    )
+    detail, trace = printable(fault.detail[:LONGEST]), printable(fault.trace[:LONGEST])
+    told = RulesError(fault.hook, kind, detail, fault.line, trace)
+    told.layer = fault.layer
+    return told

@@ -73,11 +73,8 @@ class Server:
 
     def _done(self, request: p.Request) -> p.Reply:
         match request:
-            case p.Check(code):
-                return self._checked(code)
             case p.Begin(sources, resumable):
-                self._engine = Engine(sources, resumable=resumable)
-                return self._engine.begin()
+                return self._begun(sources, resumable=resumable)
         engine = self._engine
         match request:
             case p.Before(action, state):
@@ -94,16 +91,23 @@ class Server:
                 return p.Shown(engine.shown())
         return p.Done()
 
-    def _checked(self, code: str) -> p.Reply:
-        self._engine = Engine([p.Source(code, 0)], resumable=True)
+    def _begun(self, sources: list[p.Source], *, resumable: bool) -> p.Reply:
+        self._engine = Engine(sources, resumable=resumable)
+        for index, source in enumerate(sources):
+            if source.check:
+                self._engine.at = (index, "source")
+                fault = self._looked_at(index, source.code)
+                if fault is not None:
+                    return fault
+        return self._engine.begin()
+
+    def _looked_at(self, index: int, code: str) -> p.Fault | None:
         found = problems(code)
         if not found:
-            return self._engine.begin()
+            return None
         kind = "forbidden" if all(problem.forbidden for problem in found) else "compile"
-        told = "; ".join(f"line {problem.line}: {problem.text}" for problem in found[:5])
-        if len(found) == 1:
-            told = found[0].text
-        return p.Fault(0, "source", kind, told, found[0].line, "")
+        told = "; ".join([found[0].text, *(f"line {other.line}: {other.text}" for other in found[1:5])])
+        return p.Fault(index, "source", kind, told, found[0].line, "")
 
     def _hook(self) -> CodeType | None:
         """Return the code of the hook that ran last, to say where it stands."""

@@ -11,6 +11,7 @@ import importlib
 import os
 import signal
 import socket
+import sys
 from typing import NoReturn
 
 from envharness_core.sandbox import lockdown, worker
@@ -38,6 +39,7 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's
     control = socket.socket(fileno=descriptor)
     warm()
+    sys.path[:] = sys.argv[:] = sys.orig_argv[:] = []  # where the runner lives is no worker's business
     gc.collect()
     gc.freeze()  # what is shared with the workers stays shared
     control.sendall(WARM)
@@ -53,7 +55,7 @@ def main(descriptor: int) -> None:
         match decode_order(message):
             case Spawn() as order:
                 ended.update(_swept())
-                _spawn(control, order, descriptors, own)
+                ended.pop(_spawn(control, order, descriptors, own), None)  # an id that is used again
             case Retire(pid):
                 code = ended.pop(pid) if pid in ended else _waited(pid)
                 control.sendall(p.encode(Retired(code)))
@@ -72,7 +74,8 @@ def warm() -> None:
     Engine([p.Source(source, 0)], resumable=False).begin()
 
 
-def _spawn(control: socket.socket, order: Spawn, descriptors: list[int], own: int) -> None:
+def _spawn(control: socket.socket, order: Spawn, descriptors: list[int], own: int) -> int:
+    """Fork a worker and say so; return its process id, or -1."""
     try:
         pid = os.fork()
     except OSError as error:
@@ -89,6 +92,7 @@ def _spawn(control: socket.socket, order: Spawn, descriptors: list[int], own: in
         pidfd = os.pidfd_open(pid)
         socket.send_fds(control, [p.encode(Spawned(pid))], [pidfd])
         os.close(pidfd)
+    return pid
 
 
 def _become_worker(order: Spawn, descriptors: list[int], zygote: int) -> NoReturn:
