@@ -199,6 +199,10 @@ def resolve(config: RunConfig, plugins: Plugins) -> RunConfig:
     def maybe(spec: ComponentSpec | None, where: str) -> ComponentSpec | None:
         return None if spec is None else full(POLICY, spec, where)
 
+    if config.bridge.use.endswith(".json"):
+        raise ConfigError(
+            "bridge: a campaign designs on a benchmark's own tasks; a reshaped benchmark is for tasks and rollout"
+        )
     for name in config.plugins:
         plugins.load(name)
     return evolve(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from attrs import frozen
 
@@ -47,8 +47,7 @@ class Row:
 
     Args:
         key, task: what the row says.
-        episode, design: what it holds; None where that can't be read.
-        env_seed: the world's seed.
+        episode, design, seeds: what it holds; None where that can't be read.
         blob: the encoded trajectory.
         problem: what about the row can't be true; empty for nothing.
     """
@@ -57,7 +56,7 @@ class Row:
     task: str
     episode: Episode | None
     design: JsonObject | None
-    env_seed: int
+    seeds: Seeds | None
     blob: bytes
     problem: str
 
@@ -224,15 +223,27 @@ class Store:
         for row in self._connection.execute(query):
             yield _episode(row)
 
-    def recorded(self) -> Iterator[Row]:
-        """Yield all episodes, each with its design, the world's seed and its encoded trajectory."""
+    def places(self, order: Literal["design", "task"] = "design") -> list[int]:
+        """Return where each episode is kept, design by design, or by task, stream and index; see ``recorded``."""
+        by = "design, rowid" if order == "design" else "task, stream, idx, rowid"
+        return [place for (place,) in self._connection.execute(f"SELECT rowid FROM episodes ORDER BY {by}")]
+
+    def recorded(self, places: Iterable[int] | None = None) -> Iterator[Row]:
+        """Yield episodes, each with its design, its seeds and its encoded trajectory; one at a time is in memory.
+
+        Args:
+            places: which ones, as ``places`` returns them; None for all, design by design.
+        """
         columns = ", ".join(f"e.{column.strip()}" for column in _COLUMNS.split(","))
         query = (
             f"SELECT {columns}, e.env_seed, e.layer_seed, e.policy_seed, e.trajectory, e.design, d.design "
-            "FROM episodes e LEFT JOIN designs d ON d.key = e.design ORDER BY e.design"
+            "FROM episodes e LEFT JOIN designs d ON d.key = e.design WHERE e.rowid = ?"
         )
-        for row in self._connection.execute(query):
-            yield _row(row)
+        for place in self.places() if places is None else places:
+            for row in self._connection.execute(
+                query, (place,)
+            ):  # one, or none where it was just written anew
+                yield _row(row)
 
     def counts(self) -> list[tuple[str, str, int]]:
         """Return how many episodes there are for each stream and outcome."""
@@ -332,13 +343,13 @@ def _row(row: Any) -> Row:
         design, known = _design(text) if text else (None, "")
         expected = episode_key(known, stream, index, Seeds(*seeds))
     except (ValueError, TypeError) as error:
-        return Row(key, task, None, None, 0, b"", f"a damaged row: {error}")
+        return Row(key, task, None, None, None, b"", f"a damaged row: {error}")
     problem = ""
     if design is None or known != design_key:
         problem = "its design is missing, or has been changed"
     elif expected != key or design.get("task") != task:
         problem = "its place or its seeds aren't those that its key was made of"
-    return Row(key, task, episode, design, seeds[0], blob, problem)
+    return Row(key, task, episode, design, Seeds(*seeds), blob, problem)
 
 
 def _episode(row: Any) -> Episode:

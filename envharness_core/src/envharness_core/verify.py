@@ -142,8 +142,8 @@ def verify_run(
 
 
 def _compared(replayer: Replayer, row: Row) -> tuple[Agreement, str]:
-    episode, design = row.episode, row.design
-    if row.problem or episode is None or design is None:
+    episode, design, seeds = row.episode, row.design, row.seeds
+    if row.problem or episode is None or design is None or seeds is None:
         return "disagreed", row.problem
     try:
         trajectory = read_trajectory(row.blob)
@@ -151,7 +151,7 @@ def _compared(replayer: Replayer, row: Row) -> tuple[Agreement, str]:
         return ("ungraded", "") if episode.verdict is None else ("disagreed", str(error))
     if len(trajectory.steps) != episode.steps:
         return "disagreed", f"its row says {episode.steps} steps, its trajectory has {len(trajectory.steps)}"
-    return replayer.compare(episode, design, trajectory.events, row.env_seed)
+    return replayer.compare(episode, design, trajectory.events, seeds.env)
 
 
 def _expected(store: Store) -> int:

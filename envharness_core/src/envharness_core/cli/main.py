@@ -11,6 +11,7 @@ import click
 _COMMANDS = {
     "check": "Check a component against the contract.",
     "config": "Print a config with everything resolved.",
+    "export": "Write a run's episodes, or its accepted stacks, to a file.",
     "doctor": "Say what holds on this machine.",
     "plugins": "List what is installed.",
     "report": "Print what a run found.",
