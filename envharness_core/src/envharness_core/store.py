@@ -250,6 +250,16 @@ class Store:
         query = "SELECT stream, outcome, count(*) FROM episodes GROUP BY stream, outcome ORDER BY 1, 2"
         return list(self._connection.execute(query))
 
+    def ungraded(self) -> int:
+        """Return how many episodes carry no verdict."""
+        query = "SELECT count(*) FROM episodes WHERE success IS NULL"
+        return int(self._connection.execute(query).fetchone()[0])
+
+    def designs(self) -> Iterator[JsonObject]:
+        """Yield every design that was played."""
+        for (design,) in self._connection.execute("SELECT design FROM designs"):
+            yield json.loads(design)
+
     def rates(self, stream: str) -> dict[str, tuple[int, int]]:
         """Return successes and graded rollouts of each task in a stream."""
         query = (

@@ -5,26 +5,28 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from threading import Event
 from typing import cast
 
 import structlog
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from envharness_core.campaigns.batch import Batch, Play
+from envharness_core.campaigns.facts import first_facts, offers
 from envharness_core.campaigns.result import TaskResult
 from envharness_core.campaigns.schedule import Scheduler
 from envharness_core.campaigns.summary import summarise
 from envharness_core.campaigns.task import Workshop, design_task
 from envharness_core.campaigns.world import World, bare_design, check_fit, look_at
 from envharness_core.config import ReportConfig, RunConfig, resolve
-from envharness_core.designer import Offer, TaskHistory
+from envharness_core.designer import TaskHistory
+from envharness_core.differences import differences
 from envharness_core.episode import Design, Episode
 from envharness_core.errors import ConfigError, RunError
-from envharness_core.jsondata import Json, JsonObject
-from envharness_core.kinds import DESIGNER, EXECUTOR, LAYER, OBJECTIVE
+from envharness_core.heartbeat import Heartbeat
+from envharness_core.jsondata import JsonObject
+from envharness_core.kinds import DESIGNER, EXECUTOR, OBJECTIVE
 from envharness_core.objective import Decision
 from envharness_core.outcome import INFRASTRUCTURE, Outcome
 from envharness_core.plugins import Plugins
@@ -99,8 +101,10 @@ def run_campaign(
         if known is not None:
             return known
         Store.prepare(folder)
-        with locked(folder), _store(config, folder, plugins) as store:
-            session = Session(listener, stop or Event(), INFRASTRUCTURE if retry_failed else ())
+        with locked(folder), _store(config, folder, plugins, world) as store, Heartbeat(folder) as heart:
+            session = Session(
+                _heard_by(heart, listener), stop or Event(), INFRASTRUCTURE if retry_failed else ()
+            )
             return _Run(config, plugins, world, store, session).play()
     finally:
         world.bridge.close()
@@ -119,20 +123,14 @@ def _answer(config: RunConfig, folder: Path) -> JsonObject | None:
         return cast("JsonObject | None", store.meta("summary"))
 
 
-def _store(config: RunConfig, folder: Path, plugins: Plugins) -> Store:
+def _store(config: RunConfig, folder: Path, plugins: Plugins, world: World) -> Store:
     if Store.exists(folder):
         return Store.open(folder)
-    meta: JsonObject = {
-        "config": config.as_json(),
-        "identity": config.identity(),
-        "versions": _versions(plugins),
-        "seconds": 0.0,
-    }
-    return Store.create(folder, meta)
+    return Store.create(folder, first_facts(config, plugins, world))
 
 
 def _refuse_another(config: RunConfig, folder: Path, store: Store) -> None:
-    changes = list(_changes(store.meta("identity"), config.identity(), ""))
+    changes = list(differences(store.meta("identity"), config.identity()))
     if changes:
         listed = "\n".join(f"  {change}" for change in changes)
         raise ConfigError(
@@ -140,20 +138,14 @@ def _refuse_another(config: RunConfig, folder: Path, store: Store) -> None:
         )
 
 
-def _changes(old: Json, new: Json, path: str) -> Sequence[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = dict.fromkeys([*old, *new])
-        return [
-            change
-            for key in keys
-            for change in _changes(old.get(key), new.get(key), f"{path}.{key}" if path else key)
-        ]
-    return [] if old == new else [f"{path}: {old!r} (now {new!r})"]
+def _heard_by(heart: Heartbeat, listener: Listener) -> Listener:
+    """Return a listener that lets others hear too."""
 
+    def hear(progress: Progress) -> None:
+        heart.note(asdict(progress))
+        listener(progress)
 
-def _versions(plugins: Plugins) -> JsonObject:
-    """Return where each installed plugin comes from; a designer may propose any of their layers."""
-    return {"envharness-core": version("envharness-core"), **plugins.origins()}
+    return hear
 
 
 @frozen
@@ -214,9 +206,6 @@ class _Run:
 
     def _workshop(self) -> Workshop:
         config, bridge = self._config, self._world.bridge
-        layers = tuple(
-            Offer(found.full_name, found.summary, found.schema()) for found in self._plugins.components(LAYER)
-        )
         return Workshop(
             objective=self._plugins.create(OBJECTIVE, config.objective, "objective"),
             designer=self._plugins.create(DESIGNER, config.designer, "designer"),
@@ -225,7 +214,7 @@ class _Run:
             seed=config.seed,
             tools=tuple(bridge.tools()),
             env_state_schema=bridge.env_state_schema,
-            layers=layers,
+            layers=offers(self._plugins),
             demonstrator=config.demonstrator,
             trajectory=self._store.trajectory,
             check=self._check,

@@ -11,12 +11,15 @@ import click
 _COMMANDS = {
     "check": "Check a component against the contract.",
     "config": "Print a config with everything resolved.",
-    "export": "Write a run's episodes, or its accepted stacks, to a file.",
     "doctor": "Say what holds on this machine.",
+    "export": "Write a run's episodes, or its accepted stacks, to a file.",
     "plugins": "List what is installed.",
+    "replay": "Make a run's decisions again from its stored episodes.",
     "report": "Print what a run found.",
     "rollout": "Play a task a few times.",
     "run": "Run a campaign, or go on with it.",
+    "runs": "List, prune or merge run folders.",
+    "status": "Show how far a run is.",
     "tasks": "List a bridge's tasks.",
     "verify": "Replay a run's episodes on bare bridges.",
 }
