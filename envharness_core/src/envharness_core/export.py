@@ -13,8 +13,9 @@ from envharness_core.data import Action, Observation, Verdict
 from envharness_core.episode import Episode
 from envharness_core.jsondata import Json, JsonObject, digest
 from envharness_core.redaction import may_hold_secret, redact
+from envharness_core.rows import Row
 from envharness_core.seeds import Seeds
-from envharness_core.store import Row, Store
+from envharness_core.store import Store
 from envharness_core.trajectory import Step, Trajectory, read_trajectory
 
 LINES_VERSION = 1

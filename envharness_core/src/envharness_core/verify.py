@@ -18,8 +18,9 @@ from envharness_core.kinds import BRIDGE
 from envharness_core.outcome import GRADED, MAY_BE_GRADED
 from envharness_core.plugins import Plugins
 from envharness_core.recorder import Recorder
+from envharness_core.rows import Row
 from envharness_core.spec import ComponentSpec, StackSpec
-from envharness_core.store import Row, Store
+from envharness_core.store import Store
 from envharness_core.trajectory import read_trajectory
 
 Agreement: TypeAlias = Literal["agreed", "disagreed", "not_comparable", "ungraded"]

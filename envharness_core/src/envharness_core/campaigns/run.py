@@ -125,7 +125,13 @@ def _answer(config: RunConfig, folder: Path) -> JsonObject | None:
 
 def _store(config: RunConfig, folder: Path, plugins: Plugins, world: World) -> Store:
     if Store.exists(folder):
-        return Store.open(folder)
+        store = Store.open(folder)
+        if store.meta("pruned"):
+            store.close()
+            raise ConfigError(
+                f"{folder}: its trajectories were pruned, so nothing more can be designed in it"
+            )
+        return store
     return Store.create(folder, first_facts(config, plugins, world))
 
 

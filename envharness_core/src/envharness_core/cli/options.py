@@ -87,15 +87,13 @@ def opened(folder: Path) -> Iterator[Store]:
     Raises:
         CheckpointError: it is no run folder, or what is in it can't be made sense of.
     """
-    import sqlite3
-
     from envharness_core.errors import CheckpointError
-    from envharness_core.store import Store
+    from envharness_core.store import DAMAGE, Store
 
     with Store.open(folder, read_only=True) as store:
         try:
             yield store
-        except (sqlite3.Error, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except DAMAGE as error:
             raise CheckpointError(
                 f"{folder}: the store is damaged: {type(error).__name__}: {error}"
             ) from error
