@@ -33,6 +33,7 @@ from envharness_core.plugins import Plugins
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import build_stack
 from envharness_core.store import Store, locked
+from envharness_core.warn import note
 
 _log = structlog.get_logger()
 
@@ -195,12 +196,16 @@ class _Run:
     def play(self) -> JsonObject:
         """Play everything that is missing, and return the summary."""
         executor = self._plugins.create(EXECUTOR, self._config.executor, "executor")
+        note("session_began", tasks=len(self._world.tasks), upstream=self._world.upstream)
         try:
             self._next_wave()
             self._scheduler.run(executor, self._plugins)
         finally:
             executor.close()
             self._note_time()
+            note(
+                "session_ended", episodes=self._episodes, excluded=self._excluded, designed=len(self._results)
+            )
         summary = summarise(self._store, self._config)
         self._store.set_meta("summary", summary)
         return summary
@@ -250,9 +255,7 @@ class _Run:
         self._results[bare.task] = result
         position = [task.id for task in self._world.tasks].index(bare.task)
         self._store.put_result(bare.task, position, result.as_json())
-        for attempt in result.history.attempts:
-            if attempt.rejected and attempt.decision is Decision.REJECT:
-                _log.warning("candidate_rejected", task=bare.task, reason=attempt.rejected)
+        log_design(result)
         for play in report_plays(self._config, result, bare):
             self._scheduler.start(play, lambda _: None)
         self._open -= 1
@@ -267,6 +270,7 @@ class _Run:
             _log.warning(
                 "episode_excluded",
                 task=episode.task,
+                episode=episode.key,
                 stream=episode.stream,
                 index=episode.index,
                 outcome=str(episode.outcome),
@@ -313,6 +317,20 @@ class _Run:
         report = self._config.report
         full, bare = (report_rollouts(report, accepted=accepted) for accepted in (True, False))
         return int(tasks * (self._design_episodes / done + accepted * full + (1 - accepted) * bare))
+
+
+def log_design(result: TaskResult) -> None:
+    """Log what became of a task and of each of its candidates."""
+    task = result.history.task.id
+    for attempt in result.history.attempts:
+        candidate = attempt.candidate.key
+        if attempt.rejected and attempt.decision is Decision.REJECT:
+            _log.warning("candidate_rejected", task=task, candidate=candidate, reason=attempt.rejected)
+        else:
+            reason = attempt.rejected or (attempt.judgement.reason if attempt.judgement else "")
+            decision = attempt.decision.name.lower()
+            note("candidate_judged", task=task, candidate=candidate, decision=decision, reason=reason)
+    note("task_designed", task=task, status=result.status, reason=result.reason, rollouts=result.rollouts)
 
 
 def report_rollouts(report: ReportConfig, *, accepted: bool) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
@@ -138,18 +137,3 @@ def layer_component(text: str, what: str) -> Any:
         return ComponentSpec("core/rules", {"source": Path(text).read_text(encoding="utf-8")})
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{what}: {text}: {error}") from error
-
-
-def configure_logging() -> None:
-    """Send the library's log lines to stderr; only the command line ever configures logging."""
-    import structlog
-
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S"),
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from envharness_core.api import Rollout, rollout
+from envharness_core.cli.logs import configure_logging
 from envharness_core.cli.options import (
     clean_stdout,
     component,
-    configure_logging,
     json_option,
     layer_component,
     plugin_option,
