@@ -14,6 +14,7 @@ from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import BRIDGE, LAYER
 from envharness_core.plugins import Plugins
 from envharness_core.spec import ComponentSpec, StackSpec, layers_digest
+from envharness_core.whole_file import whole_file
 
 RESHAPED_VERSION = 1
 SUFFIX = ".json"
@@ -47,7 +48,7 @@ class Reshaped:
         schema_version: of this format.
         versions: the plugins that were installed when the stacks were designed, with their versions.
         modules: plugins that weren't installed but named by the run's config, as ``{name: module}``.
-        run: what the stacks were designed against: policy, objective, limits and seed.
+        run: what the stacks were designed against, without secrets: policy, objective, limits and seed.
     """
 
     bridge: ComponentSpec
@@ -109,6 +110,16 @@ def read_reshaped(path: Path, plugins: Plugins) -> Reshaped:
             "install that version, or design the tasks again"
         )
     return made
+
+
+def write_reshaped(path: Path, made: Reshaped) -> None:
+    """Write a reshaped benchmark to a file: the old one or the new one, never half of one.
+
+    Raises:
+        ConfigError: nothing can be written there.
+    """
+    with whole_file(path) as file:
+        file.write(json.dumps(made.as_json(), ensure_ascii=False, indent=2, allow_nan=False).encode() + b"\n")
 
 
 def _parsed(path: Path) -> Reshaped:

@@ -7,6 +7,7 @@ from typing import Any, cast
 from envharness_core.converter import structure
 from envharness_core.errors import ConfigError
 from envharness_core.jsondata import JsonObject
+from envharness_core.redaction import redact
 from envharness_core.reshaped import Reshaped, ReshapedTask, task_id
 from envharness_core.spec import ComponentSpec
 from envharness_core.store import Store
@@ -31,7 +32,9 @@ def reshape(store: Store) -> Reshaped:
         tasks=tasks,
         versions=cast("JsonObject", store.meta("versions") or {}),
         modules=structure(config["plugins"], dict[str, str], "plugins"),
-        run={key: config[key] for key in ("policy", "objective", "limits", "seed")},
+        run=cast(
+            "JsonObject", redact({key: config[key] for key in ("policy", "objective", "limits", "seed")})
+        ),
     )
 
 

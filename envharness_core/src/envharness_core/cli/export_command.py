@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +12,7 @@ import click
 
 from envharness_core.cli.options import folder_argument, opened
 from envharness_core.store import Store
+from envharness_core.whole_file import whole_file
 
 
 @click.command("export")
@@ -66,8 +65,7 @@ def _export_lines(store: Store, file: BinaryIO) -> tuple[int, int]:
 def _export_stacks(folder: Path, path: Path, out: Path | None) -> None:
     from envharness_core.campaigns.reshape import reshape
     from envharness_core.errors import ConfigError
-    from envharness_core.redaction import redact
-    from envharness_core.reshaped import SUFFIX
+    from envharness_core.reshaped import SUFFIX, write_reshaped
 
     if out is not None:
         raise ConfigError("--out: --stacks names its file itself; give one of them")
@@ -77,46 +75,16 @@ def _export_stacks(folder: Path, path: Path, out: Path | None) -> None:
         )
     with opened(folder) as store:
         made = reshape(store)
-    run = redact(made.run)
-    with _written(path) as file:
-        file.write(_pretty({**made.as_json(), "run": run}))
+    write_reshaped(path, made)
     click.echo(f"{path}: {len(made.tasks)} tasks")
-
-
-def _pretty(value: object) -> bytes:
-    import json
-
-    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False).encode() + b"\n"
 
 
 @contextmanager
 def _written(path: Path | None) -> Iterator[BinaryIO]:
-    """Open a file that appears whole or not at all, or stdout.
-
-    Raises:
-        ConfigError: nothing can be written there.
-    """
-    from envharness_core.errors import ConfigError
-
+    """Open a file that appears whole, or stdout."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with whole_file(path) as file:
+        yield file
