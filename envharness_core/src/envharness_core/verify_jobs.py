@@ -45,8 +45,7 @@ def verify_jobs(
         plugins: where bridges are looked up, here and in the processes.
         jobs: at least 1.
         heard: called now and then with what was found so far.
-        worth: how many episodes a process has to get, or it isn't started.
-        chunk: how many it gets at a time.
+        worth, chunk: how many episodes a process must get to be started, and gets at a time.
 
     Raises:
         CheckpointError: its trajectories were pruned.

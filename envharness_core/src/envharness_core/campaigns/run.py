@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import cast
@@ -101,14 +102,23 @@ def run_campaign(
         known = None if retry_failed else _answer(config, folder)
         if known is not None:
             return known
-        Store.prepare(folder)
-        with locked(folder), _store(config, folder, plugins, world) as store, Heartbeat(folder) as heart:
+        with _held(config, folder, plugins, world) as (store, heart):
             session = Session(
                 _heard_by(heart, listener), stop or Event(), INFRASTRUCTURE if retry_failed else ()
             )
             return _Run(config, plugins, world, store, session).play()
     finally:
         world.bridge.close()
+
+
+@contextmanager
+def _held(
+    config: RunConfig, folder: Path, plugins: Plugins, world: World
+) -> Iterator[tuple[Store, Heartbeat]]:
+    """Hold a run folder for a session: its lock, its store, and a heart that beats."""
+    Store.prepare(folder)
+    with locked(folder), _store(config, folder, plugins, world) as store, Heartbeat(folder) as heart:
+        yield store, heart
 
 
 def _answer(config: RunConfig, folder: Path) -> JsonObject | None:
