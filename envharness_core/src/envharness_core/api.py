@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 from attrs import frozen
 
@@ -26,6 +27,7 @@ from envharness_core.executors.inline import Inline
 from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import EXECUTOR, POLICY
 from envharness_core.plugins import Plugins
+from envharness_core.reshaped import is_reshaped, read_reshaped
 from envharness_core.seeds import Seeds
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import Stack, build_stack, layer_specs, wrap
@@ -33,6 +35,8 @@ from envharness_core.trajectory import Trajectory, read_trajectory
 
 SpecLike = ComponentSpec | JsonObject | str
 """A component as a user names it: a spec, a table with ``use``, or a name."""
+BridgeLike = SpecLike | Path
+"""A bridge as a user names it: a component, or the file of a reshaped benchmark, whose name ends in ``.json``."""
 
 
 @frozen
@@ -44,22 +48,41 @@ class Rollout:
 
 
 def stack(
-    base: Bridge | Stack | SpecLike, layers: Sequence[SpecLike] = (), *, plugins: Plugins | None = None
+    base: Bridge | Stack | BridgeLike,
+    layers: Sequence[SpecLike] = (),
+    *,
+    task: str | None = None,
+    plugins: Plugins | None = None,
 ) -> Stack:
     """Put layers, innermost first, on a bridge, which is named or an instance, or on another stack.
 
         >>> with stack("toy24", [{"use": "faults", "rate": 0.2}]) as env:
         ...     first = env.reset(seed=0, options={"task": "3-3-8-8"})
 
+    Args:
+        base: what to put them on; the file of a reshaped benchmark stands for its bridge under the task's layers.
+        layers: what to put on it.
+        task: which task of a reshaped benchmark; a reset then takes the benchmark's own name for it.
+        plugins: where names are looked up; None for what is installed.
+
     Raises:
         ConfigError: an unknown component or key, or a value that isn't allowed.
         PluginError: a plugin is broken.
     """
     plugins = plugins or Plugins()
+    if not is_reshaped(base) and task is not None:
+        raise ConfigError(
+            "task: only a reshaped benchmark's stack is chosen by a task; name others at the reset"
+        )
     if isinstance(base, Bridge | Stack):
         built = wrap(plugins, base, layer_specs(layers))
+    elif is_reshaped(base):
+        made = read_reshaped(Path(cast("str", base)), plugins)
+        if task is None:
+            raise ConfigError(f"{base}: each of its tasks has a stack of its own; name one with task=...")
+        built = build_stack(plugins, made.bridge, (*made.task(task).layers, *layer_specs(layers)))
     else:
-        built = build_stack(plugins, _spec(base, "bridge"), layer_specs(layers))
+        built = build_stack(plugins, _spec(cast("SpecLike", base), "bridge"), layer_specs(layers))
     try:
         built.check()
     except EnvHarnessError:
@@ -69,7 +92,7 @@ def stack(
 
 
 def rollout(
-    bridge: SpecLike,
+    bridge: BridgeLike,
     task: str,
     policy: SpecLike,
     layers: Sequence[SpecLike] = (),
@@ -83,6 +106,8 @@ def rollout(
     """Play a task ``count`` times and return the episodes in rollout order; failures are outcomes, not exceptions.
 
         >>> first, second = rollout("toy24", "3-3-8-8", {"use": "solver", "skill": 0.9}, count=2)
+
+    With the file of a reshaped benchmark as the bridge, the task's accepted layers come innermost.
 
     Raises:
         ConfigError: an unknown component, key or task, or a value that isn't allowed.
@@ -132,7 +157,7 @@ def campaign(
 
 
 def _rollout_specs(
-    bridge: SpecLike,
+    bridge: BridgeLike,
     task: str,
     policy: SpecLike,
     layers: Sequence[SpecLike],
@@ -141,7 +166,8 @@ def _rollout_specs(
     limits: Limits,
     plugins: Plugins,
 ) -> list[EpisodeSpec]:
-    spec, stacked = _spec(bridge, "bridge"), layer_specs(layers)
+    spec, task, inner = _base(bridge, task, plugins)
+    stacked = (*inner, *layer_specs(layers))
     if count < 1:
         raise ConfigError(f"count: expected 1 or more, got {count}")
     with foreign("the stack"), build_stack(plugins, spec, stacked) as built:
@@ -161,6 +187,17 @@ def _rollout_specs(
         )
         for index in range(count)
     ]
+
+
+def _base(
+    bridge: BridgeLike, task: str, plugins: Plugins
+) -> tuple[ComponentSpec, str, tuple[ComponentSpec, ...]]:
+    """Return the bridge, the benchmark's own task and the layers that a user's bridge and task stand for."""
+    if not is_reshaped(bridge):
+        return _spec(cast("SpecLike", bridge), "bridge"), task, ()
+    made = read_reshaped(Path(cast("str", bridge)), plugins)
+    found = made.task(task)
+    return made.bridge, found.task, found.layers
 
 
 def _rehearse(built: Stack, seed: int, task: str) -> None:

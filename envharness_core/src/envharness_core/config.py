@@ -163,7 +163,7 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     except (ValueError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     for override in overrides:
-        _override(data, override)
+        override_key(data, override)
     return make_config(data, str(path))
 
 
@@ -199,6 +199,10 @@ def resolve(config: RunConfig, plugins: Plugins) -> RunConfig:
     def maybe(spec: ComponentSpec | None, where: str) -> ComponentSpec | None:
         return None if spec is None else full(POLICY, spec, where)
 
+    if config.bridge.use.endswith(".json"):
+        raise ConfigError(
+            "bridge: a campaign designs on a benchmark's own tasks; a reshaped benchmark is for tasks and rollout"
+        )
     for name in config.plugins:
         plugins.load(name)
     return evolve(
@@ -217,7 +221,16 @@ def resolve(config: RunConfig, plugins: Plugins) -> RunConfig:
     )
 
 
-def _override(data: JsonObject, override: str) -> None:
+def override_key(data: JsonObject, override: str) -> None:
+    """Set a key of a config's plain data.
+
+    Args:
+        data: the config, changed in place.
+        override: ``a.b=value``, with the value in TOML; a word that isn't TOML is text.
+
+    Raises:
+        ConfigError: it has another form, or a key on the way is no table.
+    """
     path, equals, text = override.partition("=")
     keys = path.strip().split(".")
     if not equals or not all(keys):

@@ -5,26 +5,23 @@ from __future__ import annotations
 import fcntl
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Literal, cast
 
-from attrs import frozen
-
-from envharness_core.data import Verdict
-from envharness_core.episode import Episode, EpisodeSpec, Record, episode_key
+from envharness_core.episode import Episode, EpisodeSpec, Record
 from envharness_core.errors import CheckpointError, ConfigError
-from envharness_core.jsondata import Json, JsonObject, digest
-from envharness_core.outcome import Outcome
-from envharness_core.seeds import Seeds
+from envharness_core.jsondata import Json, JsonObject
+from envharness_core.rows import COLUMNS, Row, read_episode, read_row
 from envharness_core.trajectory import Trajectory, compressed, read_trajectory
 
 STORE_VERSION = 1
 FILE = "run.sqlite"
 LOCK = "lock"
 DRAFT = f".{FILE}.new"
+DAMAGE = (sqlite3.Error, KeyError, TypeError, ValueError, AttributeError, IndexError)
+"""What reading a damaged store may raise, beside a ``CheckpointError``."""
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -37,29 +34,6 @@ CREATE TABLE episodes (
 );
 CREATE TABLE tasks (task TEXT PRIMARY KEY, position INTEGER NOT NULL, result TEXT NOT NULL);
 """
-
-_COLUMNS = "key, task, stream, idx, outcome, success, score, metrics, steps, seconds, usage, error"
-
-
-@frozen
-class Row:
-    """A stored episode as verification reads it.
-
-    Args:
-        key, task: what the row says.
-        episode, design: what it holds; None where that can't be read.
-        env_seed: the world's seed.
-        blob: the encoded trajectory.
-        problem: what about the row can't be true; empty for nothing.
-    """
-
-    key: str
-    task: str
-    episode: Episode | None
-    design: JsonObject | None
-    env_seed: int
-    blob: bytes
-    problem: str
 
 
 class Store:
@@ -198,9 +172,9 @@ class Store:
 
     def get(self, key: str) -> Episode | None:
         """Return a kept episode, or None."""
-        query = f"SELECT {_COLUMNS} FROM episodes WHERE key = ?"
+        query = f"SELECT {COLUMNS} FROM episodes WHERE key = ?"
         row = self._connection.execute(query, (key,)).fetchone()
-        return None if row is None else _episode(row)
+        return None if row is None else read_episode(row)
 
     def trajectory(self, episode: Episode) -> Trajectory:
         """Return an episode's trajectory.
@@ -213,6 +187,8 @@ class Store:
         ).fetchone()
         if row is None:
             raise CheckpointError(f"{self.folder}: there is no episode {episode.key}")
+        if not row[0]:
+            raise CheckpointError(f"{self.folder}: episode {episode.key}: its trajectory was pruned")
         try:
             return read_trajectory(row[0])
         except ValueError as error:
@@ -220,24 +196,64 @@ class Store:
 
     def episodes(self) -> Iterator[Episode]:
         """Yield all episodes, by task, stream and index."""
-        query = f"SELECT {_COLUMNS} FROM episodes ORDER BY task, stream, idx"
+        query = f"SELECT {COLUMNS} FROM episodes ORDER BY task, stream, idx"
         for row in self._connection.execute(query):
-            yield _episode(row)
+            yield read_episode(row)
 
-    def recorded(self) -> Iterator[Row]:
-        """Yield all episodes, each with its design, the world's seed and its encoded trajectory."""
-        columns = ", ".join(f"e.{column.strip()}" for column in _COLUMNS.split(","))
+    def places(self, order: Literal["design", "task"] = "design") -> list[int]:
+        """Return where each episode is kept, design by design, or by task, stream and index; see ``recorded``."""
+        by = "design, rowid" if order == "design" else "task, stream, idx, rowid"
+        return [place for (place,) in self._connection.execute(f"SELECT rowid FROM episodes ORDER BY {by}")]
+
+    def recorded(self, places: Iterable[int] | None = None) -> Iterator[Row]:
+        """Yield episodes, each with its design, its seeds and its encoded trajectory; one at a time is in memory.
+
+        Args:
+            places: which ones, as ``places`` returns them; None for all, design by design.
+        """
+        columns = ", ".join(f"e.{column.strip()}" for column in COLUMNS.split(","))
         query = (
             f"SELECT {columns}, e.env_seed, e.layer_seed, e.policy_seed, e.trajectory, e.design, d.design "
-            "FROM episodes e LEFT JOIN designs d ON d.key = e.design ORDER BY e.design"
+            "FROM episodes e LEFT JOIN designs d ON d.key = e.design WHERE e.rowid = ?"
         )
-        for row in self._connection.execute(query):
-            yield _row(row)
+        for place in self.places() if places is None else places:
+            for row in self._connection.execute(
+                query, (place,)
+            ):  # one, or none where it was just written anew
+                yield read_row(row)
 
     def counts(self) -> list[tuple[str, str, int]]:
         """Return how many episodes there are for each stream and outcome."""
         query = "SELECT stream, outcome, count(*) FROM episodes GROUP BY stream, outcome ORDER BY 1, 2"
         return list(self._connection.execute(query))
+
+    def ungraded(self) -> int:
+        """Return how many episodes carry no verdict."""
+        query = "SELECT count(*) FROM episodes WHERE success IS NULL"
+        return int(self._connection.execute(query).fetchone()[0])
+
+    def designs(self) -> Iterator[JsonObject]:
+        """Yield every design that was played."""
+        for (design,) in self._connection.execute("SELECT design FROM designs"):
+            yield json.loads(design)
+
+    def prune_trajectories(self) -> None:
+        """Forget what happened within episodes; their outcomes and verdicts stay."""
+        self._connection.execute("BEGIN")
+        self._connection.execute("UPDATE episodes SET trajectory = x''")
+        self.set_meta("pruned", True)  # noqa: FBT003 - a fact
+        self._connection.execute("COMMIT")
+        self._connection.execute("VACUUM")
+
+    def absorb(self, other: Store, position: int) -> None:
+        """Take in all that another store holds of other tasks, whose places in the run begin at ``position``."""
+        self._connection.execute("BEGIN")
+        for table in ("designs", "episodes"):
+            for row in other._connection.execute(f"SELECT * FROM {table}"):
+                self._connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        for place, result in enumerate(other.results(), position):
+            self.put_result(str(result["task"]), place, result)
+        self._connection.execute("COMMIT")
 
     def rates(self, stream: str) -> dict[str, tuple[int, int]]:
         """Return successes and graded rollouts of each task in a stream."""
@@ -315,37 +331,3 @@ def locked(folder: Path) -> Iterator[None]:
         except OSError as error:
             raise ConfigError(f"{folder}: another process is running in this folder") from error
         yield
-
-
-@lru_cache(maxsize=8)  # rows come design by design
-def _design(text: str) -> tuple[JsonObject, str]:
-    design: JsonObject = json.loads(text)
-    return design, digest(design)
-
-
-def _row(row: Any) -> Row:
-    """Read a row, and say what about it can't be true."""
-    key, task, stream, index = row[:4]
-    *seeds, blob, design_key, text = row[-6:]
-    try:
-        episode = _episode(row[:-6])
-        design, known = _design(text) if text else (None, "")
-        expected = episode_key(known, stream, index, Seeds(*seeds))
-    except (ValueError, TypeError) as error:
-        return Row(key, task, None, None, 0, b"", f"a damaged row: {error}")
-    problem = ""
-    if design is None or known != design_key:
-        problem = "its design is missing, or has been changed"
-    elif expected != key or design.get("task") != task:
-        problem = "its place or its seeds aren't those that its key was made of"
-    return Row(key, task, episode, design, seeds[0], blob, problem)
-
-
-def _episode(row: Any) -> Episode:
-    key, task, stream, index, outcome, success, score, metrics, steps, seconds, usage, error = row
-    if success not in (0, 1, None):
-        raise ValueError(f"success is {success!r}, neither 0 nor 1")
-    verdict = None if success is None else Verdict(bool(success), score, json.loads(metrics))
-    return Episode(
-        key, task, stream, index, Outcome(outcome), verdict, steps, seconds, json.loads(usage), error
-    )

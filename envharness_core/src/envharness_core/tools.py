@@ -24,7 +24,7 @@ class Tool:
     name: str
     description: str
     schema: JsonObject
-    _arguments: type[msgspec.Struct] = field(repr=False, eq=False)
+    _arguments: type[Any] = field(repr=False, eq=False)
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Tool:
@@ -49,6 +49,11 @@ class Tool:
             raise PluginError(f"tool {name}: its parameters can't be described: {error}") from error
         schema = _inlined(reference, name)
         return cls(name, inspect.getdoc(function) or "", schema, arguments)
+
+    @classmethod
+    def described(cls, name: str, description: str, schema: JsonObject) -> Tool:
+        """Make a tool of its description alone, for who only reads it: ``problem_with`` then takes any arguments."""
+        return cls(name, description, schema, dict)
 
     def problem_with(self, kwargs: object) -> str | None:
         """Say what is wrong with a call's arguments, or return None where nothing is."""

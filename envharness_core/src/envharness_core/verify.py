@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any, Literal, TypeAlias, cast
 
 from attrs import define, field, frozen
@@ -10,15 +11,16 @@ from attrs import define, field, frozen
 from envharness_core.converter import structure
 from envharness_core.data import Verdict
 from envharness_core.episode import Episode
-from envharness_core.errors import EnvHarnessError
+from envharness_core.errors import CheckpointError, EnvHarnessError
 from envharness_core.events import Event
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.kinds import BRIDGE
 from envharness_core.outcome import GRADED, MAY_BE_GRADED
 from envharness_core.plugins import Plugins
 from envharness_core.recorder import Recorder
+from envharness_core.rows import Row
 from envharness_core.spec import ComponentSpec, StackSpec
-from envharness_core.store import Row, Store
+from envharness_core.store import Store
 from envharness_core.trajectory import read_trajectory
 
 Agreement: TypeAlias = Literal["agreed", "disagreed", "not_comparable", "ungraded"]
@@ -48,6 +50,22 @@ class Verification:
     ungraded: int = 0
     missing: int = 0
     disagreements: list[Disagreement] = field(factory=list)
+
+    def count(self, row: Row, agreement: Agreement, detail: str) -> None:
+        """Take in what a replay says of an episode."""
+        self.episodes += 1
+        setattr(self, agreement, getattr(self, agreement) + 1)
+        if agreement == "disagreed":
+            self.disagreements.append(Disagreement(row.key, row.task, detail))
+
+    def add(self, other: Verification) -> None:
+        """Take in what was found of further episodes."""
+        self.episodes += other.episodes
+        self.agreed += other.agreed
+        self.disagreed += other.disagreed
+        self.not_comparable += other.not_comparable
+        self.ungraded += other.ungraded
+        self.disagreements += other.disagreements
 
     def as_json(self) -> JsonObject:
         """Return the counts and the disagreements as plain data."""
@@ -124,26 +142,40 @@ class Replayer:
 def verify_run(
     store: Store, plugins: Plugins, heard: Callable[[Verification], None] = lambda _: None
 ) -> Verification:
-    """Verify every episode of a run; ``heard`` is called after each."""
+    """Verify every episode of a run; ``heard`` is called after each.
+
+    Raises:
+        CheckpointError: its trajectories were pruned.
+    """
+    check_complete(store)
     found = Verification()
-    replayer = Replayer(plugins)
-    try:
+    with closing(Replayer(plugins)) as replayer:
         for row in store.recorded():
-            agreement, detail = _compared(replayer, row)
-            found.episodes += 1
-            setattr(found, agreement, getattr(found, agreement) + 1)
-            if agreement == "disagreed":
-                found.disagreements.append(Disagreement(row.key, row.task, detail))
+            found.count(row, *compared(replayer, row))
             heard(found)
-        found.missing = max(0, _expected(store) - found.episodes)
-    finally:
-        replayer.close()
+    found.missing = missing(store, found)
     return found
 
 
-def _compared(replayer: Replayer, row: Row) -> tuple[Agreement, str]:
-    episode, design = row.episode, row.design
-    if row.problem or episode is None or design is None:
+def check_complete(store: Store) -> None:
+    """Refuse a store whose episodes can't be replayed.
+
+    Raises:
+        CheckpointError: its trajectories were pruned.
+    """
+    if store.meta("pruned"):
+        raise CheckpointError(f"{store.folder}: its trajectories were pruned, so nothing can be replayed")
+
+
+def missing(store: Store, found: Verification) -> int:
+    """Return how many episodes of a complete run weren't found."""
+    return max(0, _expected(store) - found.episodes)
+
+
+def compared(replayer: Replayer, row: Row) -> tuple[Agreement, str]:
+    """Replay a stored episode and say whether its verdict is borne out, and why not."""
+    episode, design, seeds = row.episode, row.design, row.seeds
+    if row.problem or episode is None or design is None or seeds is None:
         return "disagreed", row.problem
     try:
         trajectory = read_trajectory(row.blob)
@@ -151,7 +183,7 @@ def _compared(replayer: Replayer, row: Row) -> tuple[Agreement, str]:
         return ("ungraded", "") if episode.verdict is None else ("disagreed", str(error))
     if len(trajectory.steps) != episode.steps:
         return "disagreed", f"its row says {episode.steps} steps, its trajectory has {len(trajectory.steps)}"
-    return replayer.compare(episode, design, trajectory.events, row.env_seed)
+    return replayer.compare(episode, design, trajectory.events, seeds.env)
 
 
 def _expected(store: Store) -> int:

@@ -271,7 +271,7 @@ def test_a_run_that_could_grade_nothing_fails(config: Path, tmp_path: Path) -> N
 
 def test_help_lists_every_command() -> None:
     text = envharness("--help").stdout
-    for name in ("run", "rollout", "tasks", "plugins", "check", "config", "verify", "report"):
+    for name in ("run", "rollout", "tasks", "plugins", "check", "config", "verify", "report", "export"):
         assert f"  {name} " in text
         assert envharness(name, "--help").returncode == 0
 

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import cast
 
 import structlog
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from envharness_core.campaigns.batch import Batch, Play
+from envharness_core.campaigns.facts import first_facts, offers
 from envharness_core.campaigns.result import TaskResult
 from envharness_core.campaigns.schedule import Scheduler
 from envharness_core.campaigns.summary import summarise
 from envharness_core.campaigns.task import Workshop, design_task
 from envharness_core.campaigns.world import World, bare_design, check_fit, look_at
 from envharness_core.config import ReportConfig, RunConfig, resolve
-from envharness_core.designer import Offer, TaskHistory
+from envharness_core.designer import TaskHistory
+from envharness_core.differences import differences
 from envharness_core.episode import Design, Episode
 from envharness_core.errors import ConfigError, RunError
-from envharness_core.jsondata import Json, JsonObject
-from envharness_core.kinds import DESIGNER, EXECUTOR, LAYER, OBJECTIVE
+from envharness_core.heartbeat import Heartbeat
+from envharness_core.jsondata import JsonObject
+from envharness_core.kinds import DESIGNER, EXECUTOR, OBJECTIVE
 from envharness_core.objective import Decision
 from envharness_core.outcome import INFRASTRUCTURE, Outcome
 from envharness_core.plugins import Plugins
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import build_stack
 from envharness_core.store import Store, locked
+from envharness_core.warn import note
 
 _log = structlog.get_logger()
 
@@ -98,12 +102,23 @@ def run_campaign(
         known = None if retry_failed else _answer(config, folder)
         if known is not None:
             return known
-        Store.prepare(folder)
-        with locked(folder), _store(config, folder, plugins) as store:
-            session = Session(listener, stop or Event(), INFRASTRUCTURE if retry_failed else ())
+        with _held(config, folder, plugins, world) as (store, heart):
+            session = Session(
+                _heard_by(heart, listener), stop or Event(), INFRASTRUCTURE if retry_failed else ()
+            )
             return _Run(config, plugins, world, store, session).play()
     finally:
         world.bridge.close()
+
+
+@contextmanager
+def _held(
+    config: RunConfig, folder: Path, plugins: Plugins, world: World
+) -> Iterator[tuple[Store, Heartbeat]]:
+    """Hold a run folder for a session: its lock, its store, and a heart that beats."""
+    Store.prepare(folder)
+    with locked(folder), _store(config, folder, plugins, world) as store, Heartbeat(folder) as heart:
+        yield store, heart
 
 
 def _answer(config: RunConfig, folder: Path) -> JsonObject | None:
@@ -119,20 +134,20 @@ def _answer(config: RunConfig, folder: Path) -> JsonObject | None:
         return cast("JsonObject | None", store.meta("summary"))
 
 
-def _store(config: RunConfig, folder: Path, plugins: Plugins) -> Store:
+def _store(config: RunConfig, folder: Path, plugins: Plugins, world: World) -> Store:
     if Store.exists(folder):
-        return Store.open(folder)
-    meta: JsonObject = {
-        "config": config.as_json(),
-        "identity": config.identity(),
-        "versions": _versions(plugins),
-        "seconds": 0.0,
-    }
-    return Store.create(folder, meta)
+        store = Store.open(folder)
+        if store.meta("pruned"):
+            store.close()
+            raise ConfigError(
+                f"{folder}: its trajectories were pruned, so nothing more can be designed in it"
+            )
+        return store
+    return Store.create(folder, first_facts(config, plugins, world))
 
 
 def _refuse_another(config: RunConfig, folder: Path, store: Store) -> None:
-    changes = list(_changes(store.meta("identity"), config.identity(), ""))
+    changes = list(differences(store.meta("identity"), config.identity()))
     if changes:
         listed = "\n".join(f"  {change}" for change in changes)
         raise ConfigError(
@@ -140,20 +155,14 @@ def _refuse_another(config: RunConfig, folder: Path, store: Store) -> None:
         )
 
 
-def _changes(old: Json, new: Json, path: str) -> Sequence[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = dict.fromkeys([*old, *new])
-        return [
-            change
-            for key in keys
-            for change in _changes(old.get(key), new.get(key), f"{path}.{key}" if path else key)
-        ]
-    return [] if old == new else [f"{path}: {old!r} (now {new!r})"]
+def _heard_by(heart: Heartbeat, listener: Listener) -> Listener:
+    """Return a listener that lets others hear too."""
 
+    def hear(progress: Progress) -> None:
+        heart.note(asdict(progress))
+        listener(progress)
 
-def _versions(plugins: Plugins) -> JsonObject:
-    """Return where each installed plugin comes from; a designer may propose any of their layers."""
-    return {"envharness-core": version("envharness-core"), **plugins.origins()}
+    return hear
 
 
 @frozen
@@ -197,12 +206,16 @@ class _Run:
     def play(self) -> JsonObject:
         """Play everything that is missing, and return the summary."""
         executor = self._plugins.create(EXECUTOR, self._config.executor, "executor")
+        note("session_began", tasks=len(self._world.tasks), upstream=self._world.upstream)
         try:
             self._next_wave()
             self._scheduler.run(executor, self._plugins)
         finally:
             executor.close()
             self._note_time()
+            note(
+                "session_ended", episodes=self._episodes, excluded=self._excluded, designed=len(self._results)
+            )
         summary = summarise(self._store, self._config)
         self._store.set_meta("summary", summary)
         return summary
@@ -214,9 +227,6 @@ class _Run:
 
     def _workshop(self) -> Workshop:
         config, bridge = self._config, self._world.bridge
-        layers = tuple(
-            Offer(found.full_name, found.summary, found.schema()) for found in self._plugins.components(LAYER)
-        )
         return Workshop(
             objective=self._plugins.create(OBJECTIVE, config.objective, "objective"),
             designer=self._plugins.create(DESIGNER, config.designer, "designer"),
@@ -225,7 +235,7 @@ class _Run:
             seed=config.seed,
             tools=tuple(bridge.tools()),
             env_state_schema=bridge.env_state_schema,
-            layers=layers,
+            layers=offers(self._plugins),
             demonstrator=config.demonstrator,
             trajectory=self._store.trajectory,
             check=self._check,
@@ -255,9 +265,7 @@ class _Run:
         self._results[bare.task] = result
         position = [task.id for task in self._world.tasks].index(bare.task)
         self._store.put_result(bare.task, position, result.as_json())
-        for attempt in result.history.attempts:
-            if attempt.rejected and attempt.decision is Decision.REJECT:
-                _log.warning("candidate_rejected", task=bare.task, reason=attempt.rejected)
+        log_design(result)
         for play in report_plays(self._config, result, bare):
             self._scheduler.start(play, lambda _: None)
         self._open -= 1
@@ -272,6 +280,7 @@ class _Run:
             _log.warning(
                 "episode_excluded",
                 task=episode.task,
+                episode=episode.key,
                 stream=episode.stream,
                 index=episode.index,
                 outcome=str(episode.outcome),
@@ -318,6 +327,20 @@ class _Run:
         report = self._config.report
         full, bare = (report_rollouts(report, accepted=accepted) for accepted in (True, False))
         return int(tasks * (self._design_episodes / done + accepted * full + (1 - accepted) * bare))
+
+
+def log_design(result: TaskResult) -> None:
+    """Log what became of a task and of each of its candidates."""
+    task = result.history.task.id
+    for attempt in result.history.attempts:
+        candidate = attempt.candidate.key
+        if attempt.rejected and attempt.decision is Decision.REJECT:
+            _log.warning("candidate_rejected", task=task, candidate=candidate, reason=attempt.rejected)
+        else:
+            reason = attempt.rejected or (attempt.judgement.reason if attempt.judgement else "")
+            decision = attempt.decision.name.lower()
+            note("candidate_judged", task=task, candidate=candidate, decision=decision, reason=reason)
+    note("task_designed", task=task, status=result.status, reason=result.reason, rollouts=result.rollouts)
 
 
 def report_rollouts(report: ReportConfig, *, accepted: bool) -> int:

@@ -189,15 +189,20 @@ class Scheduler:
             self._advancing = False
 
     def _specs(self, batch: Batch) -> list[EpisodeSpec]:
-        specs = []
-        for index in batch.indices:
-            task = batch.design.task
-            seeds = Seeds.of(self._seed, task, batch.stream, index, seed_in_task=self._seed_in_task)
-            if batch.share > 1:
-                group = derive("shared", self._seed, task, batch.stream, index // batch.share)
-                seeds = Seeds(seeds.env, group, seeds.policy)
-            specs.append(EpisodeSpec(batch.design, batch.stream, index, seeds))
-        return specs
+        return batch_specs(batch, self._seed, seed_in_task=self._seed_in_task)
+
+
+def batch_specs(batch: Batch, seed: int, *, seed_in_task: bool) -> list[EpisodeSpec]:
+    """Return the episodes that a batch of a run asks for, with the seeds that the run's gives them."""
+    specs = []
+    for index in batch.indices:
+        task = batch.design.task
+        seeds = Seeds.of(seed, task, batch.stream, index, seed_in_task=seed_in_task)
+        if batch.share > 1:
+            group = derive("shared", seed, task, batch.stream, index // batch.share)
+            seeds = Seeds(seeds.env, group, seeds.policy)
+        specs.append(EpisodeSpec(batch.design, batch.stream, index, seeds))
+    return specs
 
 
 def _answers(record: Record, spec: EpisodeSpec) -> bool:

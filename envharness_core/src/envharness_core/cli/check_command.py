@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from envharness_core.cli.logs import configure_logging
 from envharness_core.cli.options import (
     clean_stdout,
-    configure_logging,
     json_option,
     layer_component,
     plugin_option,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
@@ -87,15 +86,13 @@ def opened(folder: Path) -> Iterator[Store]:
     Raises:
         CheckpointError: it is no run folder, or what is in it can't be made sense of.
     """
-    import sqlite3
-
     from envharness_core.errors import CheckpointError
-    from envharness_core.store import Store
+    from envharness_core.store import DAMAGE, Store
 
     with Store.open(folder, read_only=True) as store:
         try:
             yield store
-        except (sqlite3.Error, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except DAMAGE as error:
             raise CheckpointError(
                 f"{folder}: the store is damaged: {type(error).__name__}: {error}"
             ) from error
@@ -144,18 +141,3 @@ def layer_component(text: str, what: str) -> Any:
         raise ConfigError(f"{what}: {text}: not UTF-8 ({error.reason}): save it as UTF-8") from error
     except OSError as error:
         raise ConfigError(f"{what}: {text}: {error.strerror or error}") from error
-
-
-def configure_logging() -> None:
-    """Send the library's log lines to stderr; only the command line ever configures logging."""
-    import structlog
-
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S"),
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import click
 
 from envharness_core.api import Rollout, rollout
+from envharness_core.cli.logs import configure_logging
 from envharness_core.cli.options import (
     clean_stdout,
     component,
-    configure_logging,
     json_option,
     layer_component,
     plugin_option,
@@ -21,6 +22,7 @@ from envharness_core.episode import Limits, graded, wins
 from envharness_core.jsondata import JsonObject
 from envharness_core.plugins import Plugins
 from envharness_core.posterior import wilson_interval
+from envharness_core.reshaped import is_reshaped
 from envharness_core.sandbox.config import SandboxConfig
 from envharness_core.text import printable
 
@@ -57,14 +59,14 @@ def command(
     show: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Play TASK of BRIDGE: names, or {use = "name", option = value}.
+    """Play TASK of BRIDGE: a name, {use = "name", option = value}, or a reshaped benchmark's file.json.
 
     Ends with exit code 3 where no episode was graded.
     """
     configure_logging()
     with clean_stdout(as_json):
         played = rollout(
-            component(bridge, "bridge"),
+            Path(bridge) if is_reshaped(bridge) else component(bridge, "bridge"),
             task,
             component(policy, "policy"),
             [layer_component(layer, f"layers[{index}]") for index, layer in enumerate(layers)],

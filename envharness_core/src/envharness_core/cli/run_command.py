@@ -11,21 +11,22 @@ from typing import Any
 
 import click
 
+from envharness_core.campaigns.estimate import estimate_run
 from envharness_core.campaigns.run import run_campaign
 from envharness_core.campaigns.schedule import DrainedError
+from envharness_core.cli.logs import configure_logging
 from envharness_core.cli.options import (
     clean_stdout,
     config_argument,
-    configure_logging,
     find_beside,
     json_option,
     print_json,
     set_option,
 )
 from envharness_core.cli.progress import RunProgress
-from envharness_core.cli.tables import print_summary
-from envharness_core.config import read_config
-from envharness_core.errors import RunError
+from envharness_core.cli.tables import print_estimate, print_summary
+from envharness_core.config import RunConfig, read_config
+from envharness_core.errors import ConfigError, RunError
 
 
 @click.command("run")
@@ -33,19 +34,28 @@ from envharness_core.errors import RunError
 @click.option(
     "--run-dir",
     "folder",
-    required=True,
     type=click.Path(path_type=Path),
-    help="Where the run is kept; the same folder goes on with it.",
+    help="Where the run is kept; the same folder goes on with it. Needed but for a dry run.",
 )
 @click.option(
     "--retry-failed", is_flag=True, help="Play again what the infrastructure failed in earlier sessions."
+)
+@click.option("--dry-run", is_flag=True, help="Estimate rollouts and time, and write nothing.")
+@click.option(
+    "--probe",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="Rollouts that a dry run plays to measure; 0 plays nothing and gives rollouts only.",
 )
 @set_option
 @json_option
 def command(
     config_path: Path,
-    folder: Path,
+    folder: Path | None,
     retry_failed: bool,  # noqa: FBT001
+    dry_run: bool,  # noqa: FBT001
+    probe: int,
     overrides: tuple[str, ...],
     as_json: bool,  # noqa: FBT001
 ) -> None:
@@ -55,9 +65,18 @@ def command(
     Ends with exit code 0, or 3 where no episode was graded, candidates were proposed and none could be evaluated, or
     the infrastructure failed too often.
     """
-    configure_logging()
+    if folder is None and not dry_run:
+        raise ConfigError("--run-dir: where is the run to be kept?")
+    configure_logging(None if dry_run else folder)
     config = read_config(config_path, overrides)
     find_beside(config_path.absolute().parent)
+    if folder is None or dry_run:
+        _estimate(config, probe, as_json=as_json)
+    else:
+        _run(config, folder, retry_failed=retry_failed, as_json=as_json)
+
+
+def _run(config: RunConfig, folder: Path, *, retry_failed: bool, as_json: bool) -> None:
     try:
         with clean_stdout(as_json), RunProgress() as progress, draining() as stop:
             summary = run_campaign(
@@ -78,6 +97,21 @@ def command(
     problem = _fruitless(summary)
     if problem:
         click.echo(f"envharness: {problem}; see `envharness report --tasks {folder}`", err=True)
+        raise click.exceptions.Exit(3)
+
+
+def _estimate(config: RunConfig, probe: int, *, as_json: bool) -> None:
+    with clean_stdout(as_json):
+        estimate = estimate_run(config, probe)
+    if as_json:
+        print_json(estimate.as_json())
+    else:
+        print_estimate(estimate)
+    if estimate.probed and not any(episode.graded for episode in estimate.probed):
+        first = estimate.probed[0]
+        click.echo(
+            f"envharness: no probed episode was graded; the first: {first.outcome}: {first.error}", err=True
+        )
         raise click.exceptions.Exit(3)
 
 

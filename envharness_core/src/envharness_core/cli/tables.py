@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from envharness_core.jsondata import JsonObject
+
+if TYPE_CHECKING:
+    from envharness_core.campaigns.estimate import Estimate
 
 BINS = 10
 _WIDTH = 40
@@ -55,6 +58,31 @@ def print_summary(summary: JsonObject, folder: Path) -> None:
         )
     table.add_row("seconds", f"{data['seconds']}")
     console().print(table)
+
+
+def print_estimate(estimate: Estimate) -> None:
+    """Print what a run would take."""
+    told: Any = estimate.as_json()
+    table = Table(title="dry run: nothing was written", show_header=False, title_justify="left")
+    table.add_row("tasks", f"{told['tasks']}")
+    for name, words in (
+        ("design_rollouts_per_task", "design rollouts a task"),
+        ("report_rollouts_per_task", "report rollouts a task"),
+        ("rollouts", "rollouts in all"),
+    ):
+        table.add_row(words, _between(told[name]))
+    if told["measured"]:
+        seconds, episodes, graded = (told["measured"][name] for name in ("seconds", "episodes", "graded"))
+        table.add_row("measured", f"{seconds:.3g} s an episode, over {episodes} episodes, {graded} graded")
+        table.add_row("time", f"{_between(told['seconds'])} s with {told['workers']} at a time")
+    for name, bounds in told["usage"].items():
+        table.add_row(name, _between(bounds))
+    console().print(table)
+
+
+def _between(bounds: Any) -> str:
+    low, high = bounds["least"], bounds["most"]
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def histogram(rates: list[float], misses: int = 0) -> list[str]:

@@ -11,20 +11,22 @@ from envharness_core.cli.options import clean_stdout, folder_argument, json_opti
 from envharness_core.config import make_config
 from envharness_core.jsondata import JsonObject
 from envharness_core.plugins import Plugins
-from envharness_core.verify import verify_run
+from envharness_core.verify_jobs import cpus, verify_jobs
 
 
 @click.command("verify")
 @folder_argument
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes at most; by default one a CPU.")
 @json_option
-def command(folder: Path, as_json: bool) -> None:  # noqa: FBT001
+def command(folder: Path, jobs: int | None, as_json: bool) -> None:  # noqa: FBT001
     """Replay what reached the bridges in RUN_DIR on bare bridges, and compare the verdicts.
 
     Ends with exit code 1 where one disagrees, or is missing from a complete run.
     """
     with opened(folder) as store, clean_stdout(as_json):
         config = make_config(cast("JsonObject", store.meta("config")))
-        found = verify_run(store, Plugins(config.plugins, sandbox=config.sandbox))
+        plugins = Plugins(config.plugins, sandbox=config.sandbox)
+        found = verify_jobs(store, plugins, jobs or cpus())
     if as_json:
         print_json(found.as_json())
     else:
