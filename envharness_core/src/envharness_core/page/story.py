@@ -25,6 +25,12 @@ _DIAGNOSIS = {
     "headroom": "How far it could go",
     "reliance": "What its wins rest on",
 }
+_DECISIONS = {
+    "accept": "accept",
+    "refine": "refine: keep what works, change the magnitude, try again",
+    "reject": "reject: start over",
+    "more": "more rollouts",
+}
 _VERDICTS = {"accept": "accepted", "refine": "not accepted", "reject": "rejected", "more": "undecided"}
 _WIDE = 400
 """Characters beyond which a value of a layer's config is folded away."""
@@ -96,7 +102,7 @@ class Told:
         if self.after:
             told.append(
                 f"Measured afterwards, on fresh rollouts that played no part in the choice, the policy won "
-                f"{rate_words(self.after)} on the accepted layers{self._where(self.after)}. "
+                f"{rate_words(self.after)} on the accepted layers{self._where(self.after)}{self._seen()}. "
                 f"On the unchanged task it won {rate_words(self.before)}{self._where(self.before)}."
             )
         elif self.before:
@@ -141,6 +147,14 @@ class Told:
             return ""
         return f", {'inside' if inside else 'outside'} the band {self.band[0]:g} to {self.band[1]:g}"
 
+    def _seen(self) -> str:
+        """Say how little the gate had to go by, where what was measured then isn't what it expected."""
+        accepted = [attempt for attempt in self.attempts if attempt["decision"] == "accept"]
+        if self.in_band(self.after) is not False or not accepted:
+            return ""
+        seen = [accepted[-1]["validation"], accepted[-1]["confirmation"] or {"graded": 0}]
+        return f" (the gate, which had {sum(counted['graded'] for counted in seen)} rollouts to go by, can be wrong)"
+
     def _diagnosis(self) -> list[Json]:
         diagnosis = self.result["diagnosis"] if self.result else None
         if not diagnosis:
@@ -155,6 +169,21 @@ class Told:
             _attempt(attempt, part, rounds)
             for attempt, (part, rounds) in zip(self.attempts, attempt_parts(self.attempts), strict=True)
         ]
+
+
+def gate_words(objective: Any) -> str:
+    """Return what an objective's gate goes by: its rule in words where it has the usual numbers, and its config."""
+    numbers = [objective.get(key) for key in ("low", "high", "accept", "reject", "confirm")]
+    settings = f"Its settings: {layer_words(objective)}."
+    if any(number is None for number in numbers) or objective.get("gate") == "fixed":
+        return settings
+    low, high, accept, reject, confirm = numbers
+    return (
+        f"The gate asks how likely it is that a candidate's true success rate lies in [{low:g}, {high:g}], given the "
+        f"rollouts so far. At {accept:g} or more the candidate goes on to its confirmation; at {reject:g} or less it "
+        f"is given up; in between more is rolled out. After the confirmation it must still be at {confirm:g} or more. "
+        f"{settings}"
+    )
 
 
 def layer_words(layer: Any) -> str:
@@ -202,6 +231,7 @@ def _attempt(attempt: Any, part: str, rounds: int) -> Json:
     title = "The unchanged task" if part == "unchanged" else f"Attempt {int(part) + 1}"
     return {
         "title": f"{title} (round {rounds + 1})" if rounds else title,
+        "decision": _DECISIONS.get(attempt["decision"], attempt["decision"]),
         "verdict": _VERDICTS.get(attempt["decision"], attempt["decision"]),
         "layers": [_layer(layer) for layer in attempt["layers"]],
         "rationale": clipped(attempt["rationale"]),

@@ -19,7 +19,7 @@ from envharness_core.kinds import LAYER
 from envharness_core.page.choice import RULE, choose, in_turn
 from envharness_core.page.histogram import Panel, draw
 from envharness_core.page.packing import Pack
-from envharness_core.page.story import Told, percent
+from envharness_core.page.story import Told, gate_words, percent
 from envharness_core.page.streams import PURPOSES, TITLES
 from envharness_core.page.tally import Tally
 from envharness_core.plugins import Plugins
@@ -69,7 +69,8 @@ def _page(store: Store, config: RunConfig, size: int) -> tuple[bytes, JsonObject
     chosen = {told.task: choose(tally.first.get(told.task, {}), told.attempts) for told in tasks}
     pack = Pack(size)
     pack.fill(in_turn(chosen), lambda item: store.trajectory(item.episode))
-    places = [pack.put({**told.as_json(), **_rollouts(told, pack, tally)}) for told in tasks]
+    gate = gate_words(config.objective.as_json())
+    places = [pack.put({**told.as_json(), **_rollouts(told, pack, tally), "gate": gate}) for told in tasks]
     context: dict[str, Any] = {
         "name": store.folder.resolve().name,
         "summary": summary,

@@ -29,7 +29,7 @@ function taskView(task, place, current) {
     make("div", { class: "head" }, make("h1", {}, `Task ${task.task}`), pill(task.status, task.status)),
     make("div", { class: "story" }, make("h3", {}, "In short"), task.story.map((words) => make("p", {}, words))),
     task.diagnosis.length ? [make("h2", {}, "What the designer saw"), pairs(task.diagnosis)] : null,
-    make("h2", {}, "What was tried"),
+    make("h2", {}, "What was tried"), make("p", { class: "small" }, task.gate),
     task.attempts.length
       ? make("ol", { class: "attempts" }, task.attempts.map((attempt) => attemptView(attempt, task, place)))
       : make("p", {}, "Nothing: no candidate came to a trial."),
@@ -47,8 +47,8 @@ function attemptView(attempt, task, place) {
   const kind = attempt.verdict.split(" ")[0];
   const gate = [
     ["Validation", attempt.validation],
-    ["Confirmation", attempt.confirmation || "none: it didn't come so far"],
-    ["Decision", attempt.verdict],
+    ["Confirmation", attempt.confirmation || "none: it didn't get that far"],
+    ["Decision", attempt.decision],
     ["Reason", attempt.reason],
   ];
   const first = task.episodes.filter((episode) => attempt.streams.includes(episode.stream));
@@ -100,8 +100,8 @@ function episodeView(episode, at, go) {
   const words = ["the task is told", ...episode.steps.map((step) => step.proposed ?? "no action"), wonWords(episode)];
   const steps = names.map((name, index) => make("li", {}, make("button",
     { type: "button", "aria-current": index === at ? "true" : null, on: { click: () => go(index) } },
-    make("b", {}, index === 0 || index === last ? name : String(index)), " ", words[index].slice(0, 90),
-    index > 0 && index < last && notable(episode.steps[index - 1]) ? ` — ${notable(episode.steps[index - 1])}` : "")));
+    make("b", {}, index === 0 || index === last ? name : String(index)), make("span", {}, words[index].slice(0, 90),
+      index > 0 && index < last && notable(episode.steps[index - 1]) ? make("small", {}, notable(episode.steps[index - 1])) : null))));
   const body = at === 0 ? startView(episode) : at === last ? endView(episode) : stepView(episode.steps[at - 1]);
   return [
     make("div", { class: "head" }, make("h2", {}, `${episode.title}, rollout ${episode.index}`),
