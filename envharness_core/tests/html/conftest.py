@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,6 @@ import pytest
 
 from envharness_core import campaign
 from envharness_core.jsondata import JsonObject
-
-if not os.environ.get("CI"):
-    pytest.importorskip("jinja2", reason="the report's packages: pip install 'envharness-core[report]'")
-    pytest.importorskip("matplotlib", reason="the report's packages: pip install 'envharness-core[report]'")
 
 TOY24: JsonObject = {
     "seed": 5,

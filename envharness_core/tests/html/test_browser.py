@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
+if not os.environ.get("CI"):  # there, what is missing is an error
+    pytest.importorskip("matplotlib", reason="the report's packages: pip install 'envharness-core[report]'")
+    pytest.importorskip("jinja2", reason="the report's packages: pip install 'envharness-core[report]'")
+
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
     "--headless",

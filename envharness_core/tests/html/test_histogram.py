@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from envharness_core.page.histogram import BINS, Panel, draw
+
+if not os.environ.get("CI"):  # there, what is missing is an error
+    pytest.importorskip("matplotlib", reason="the report's packages: pip install 'envharness-core[report]'")
 
 RATES = st.lists(st.floats(0, 1), max_size=30)
 

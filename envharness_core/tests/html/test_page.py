@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -20,6 +21,10 @@ from hostile_texts import NASTY, TASKS  # type: ignore[import-not-found]
 from envharness_core import report_html
 from envharness_core.errors import CheckpointError, ConfigError
 from envharness_core.store import FILE, Store
+
+if not os.environ.get("CI"):  # there, what is missing is an error
+    pytest.importorskip("matplotlib", reason="the report's packages: pip install 'envharness-core[report]'")
+    pytest.importorskip("jinja2", reason="the report's packages: pip install 'envharness-core[report]'")
 
 
 class Reader(HTMLParser):

@@ -96,7 +96,7 @@ def _draw_panel(axis: Any, panel: Panel, band: tuple[float, float] | None, numbe
 def _binned(rates: Sequence[float]) -> list[int]:
     counts = [0] * BINS
     for rate in rates:
-        counts[min(BINS - 1, int(rate * BINS + 1e-9))] += 1
+        counts[min(BINS - 1, int(rate * BINS))] += 1
     return counts
 
 
