@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN_DIR ?= runs/demo
 DISTRIBUTIONS := envharness_core plugins/flaky_tools
-MEMBERS := $(foreach distribution,$(DISTRIBUTIONS),-e $(distribution))
+MEMBERS := $(foreach member,$(patsubst envharness_core,'envharness_core[report]',$(DISTRIBUTIONS)),-e $(member))
 STAMP := $(VENV)/.installed
 SOURCES := envharness_core/src plugins/flaky_tools/src
 TESTS := envharness_core/tests plugins/flaky_tools/tests tests
@@ -14,6 +14,7 @@ TESTS := envharness_core/tests plugins/flaky_tools/tests tests
 demo: $(STAMP)
 	$(BIN)/envharness run examples/toy24.toml --run-dir $(RUN_DIR)
 	$(BIN)/envharness report $(RUN_DIR)
+	$(BIN)/envharness report $(RUN_DIR) --html $(RUN_DIR)/report.html
 	$(BIN)/envharness verify $(RUN_DIR)
 
 test: $(STAMP)

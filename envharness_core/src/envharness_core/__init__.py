@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from envharness_core.api import campaign, rollout, stack
+    from envharness_core.api import campaign, report_html, rollout, stack
     from envharness_core.clock import waiting
     from envharness_core.component import Component, NoConfig
     from envharness_core.data import (
@@ -83,6 +83,7 @@ _HOMES = {
     "Verdict": "data",
     "campaign": "api",
     "hookimpl": "hookspecs",
+    "report_html": "api",
     "rollout": "api",
     "stack": "api",
     "waiting": "clock",
@@ -130,6 +131,7 @@ __all__ = [
     "__version__",
     "campaign",
     "hookimpl",
+    "report_html",
     "rollout",
     "stack",
     "waiting",

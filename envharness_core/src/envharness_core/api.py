@@ -1,7 +1,8 @@
-"""The Python face: build a stack, roll it out, run a campaign."""
+"""The Python face: build a stack, roll it out, run a campaign, write its report."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,7 @@ from envharness_core.env import Bridge
 from envharness_core.episode import Design, Episode, EpisodeSpec, Limits
 from envharness_core.errors import (
     PLUGIN_FAULTS,
+    CheckpointError,
     ConfigError,
     EnvHarnessError,
     OrderError,
@@ -26,11 +28,13 @@ from envharness_core.executor import Executor
 from envharness_core.executors.inline import Inline
 from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import EXECUTOR, POLICY
+from envharness_core.page.write import MEGABYTES, write_page
 from envharness_core.plugins import Plugins
 from envharness_core.reshaped import is_reshaped, read_reshaped
 from envharness_core.seeds import Seeds
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import Stack, build_stack, layer_specs, wrap
+from envharness_core.store import Store
 from envharness_core.trajectory import Trajectory, read_trajectory
 
 SpecLike = ComponentSpec | JsonObject | str
@@ -154,6 +158,35 @@ def campaign(
     if isinstance(config, dict):
         config = make_config(config)
     return run_campaign(config, Path(run_dir), plugins, listener)
+
+
+def report_html(folder: Path | str, path: Path | str, *, megabytes: float = MEGABYTES) -> JsonObject:
+    """Write what a run found as one web page that works offline, and return what the page holds.
+
+    A run that isn't complete yet is told as far as it is.
+
+    Args:
+        folder: the run folder; it is only read.
+        path: the file; one that stands there is replaced.
+        megabytes: what the rollouts in the page may take together, in MB; the most telling ones come first.
+
+    Returns:
+        ``html`` (the file), ``bytes``, ``episodes`` (in the page) ``of`` how many, ``left_out`` for want of room, and
+        ``damaged``, one line for each record that can't be read.
+
+    Raises:
+        CheckpointError: it is no run folder, or what is in it can't be made sense of.
+        ConfigError: the optional packages aren't installed (``envharness-core[report]``), or the file can't be written.
+    """
+    folder = Path(folder)
+    with Store.open(folder, read_only=True) as store:
+        try:
+            config = make_config(cast("JsonObject", store.meta("config")))
+            return write_page(store, config, Path(path), megabytes)
+        except (sqlite3.Error, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise CheckpointError(
+                f"{folder}: the store is damaged: {type(error).__name__}: {error}"
+            ) from error
 
 
 def _rollout_specs(

@@ -1,4 +1,4 @@
-"""``envharness report``: what a run found, as tables and histograms."""
+"""``envharness report``: what a run found, as tables and histograms, or as a web page."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any, cast
 import click
 from rich.table import Table
 
+from envharness_core.api import report_html
 from envharness_core.campaigns.summary import accepted_rates, rates_before, summarise
 from envharness_core.cli.options import folder_argument, json_option, opened, print_json
 from envharness_core.cli.tables import console, histogram, print_summary
 from envharness_core.config import RunConfig, make_config
 from envharness_core.jsondata import Json, JsonObject
+from envharness_core.page.write import MEGABYTES
 
 _PAPER_ROLLOUTS = 10
 
@@ -21,9 +23,28 @@ _PAPER_ROLLOUTS = 10
 @click.command("report")
 @folder_argument
 @click.option("--tasks", "per_task", is_flag=True, help="Also print what was tried on each task.")
+@click.option(
+    "--html", "page", metavar="FILE", type=click.Path(path_type=Path), help="Write a web page instead."
+)
+@click.option(
+    "--megabytes",
+    type=click.FloatRange(min=0),
+    default=MEGABYTES,
+    show_default=True,
+    help="With --html: what the rollouts in it may take together.",
+)
 @json_option
-def command(folder: Path, per_task: bool, as_json: bool) -> None:  # noqa: FBT001
+def command(
+    folder: Path,
+    per_task: bool,  # noqa: FBT001
+    page: Path | None,
+    megabytes: float,
+    as_json: bool,  # noqa: FBT001
+) -> None:
     """Print what the run in RUN_DIR found so far."""
+    if page is not None:
+        _write_page(folder, page, megabytes, as_json=as_json)
+        return
     with opened(folder) as store:
         config = make_config(cast("JsonObject", store.meta("config")))
         summary, results = summarise(store, config), store.results()
@@ -42,6 +63,19 @@ def command(folder: Path, per_task: bool, as_json: bool) -> None:  # noqa: FBT00
         _print_outcomes(results)
         if per_task:
             _print_tasks(results)
+
+
+def _write_page(folder: Path, page: Path, megabytes: float, *, as_json: bool) -> None:
+    written: Any = report_html(folder, page, megabytes=megabytes)
+    if as_json:
+        print_json(written)
+        return
+    left = f", {written['left_out']:,} more found no room (--megabytes)" if written["left_out"] else ""
+    damaged = f", {len(written['damaged'])} can't be read" if written["damaged"] else ""
+    click.echo(
+        f"wrote {page} ({written['bytes'] / 1e6:.1f} MB; {written['episodes']:,} of {written['of']:,} "
+        f"rollouts to page through{left}{damaged})"
+    )
 
 
 def _print_histograms(

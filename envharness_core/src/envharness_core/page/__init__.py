@@ -1,0 +1,1 @@
+"""The report as one web page that works offline."""
