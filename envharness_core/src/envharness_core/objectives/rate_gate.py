@@ -4,7 +4,8 @@ A candidate is judged sequentially by the posterior probability that its rate is
 again on fresh rollouts, and there its own attempt isn't taken at face value: it was tried among others and picked
 because it looked good (the winner's curse). What it says of a rate is its likelihood divided by the chance that a
 candidate of that rate is accepted at all, so how many were tried before it doesn't matter, and a lucky streak that the
-gate would let through at any rate counts for nothing.
+gate would let through at any rate counts for nothing. What a designer that is stricter than the gate picked, the gate
+doesn't know.
 
 Source: Zollner and Pritchard (2007) and Ghosh, Zou and Wright (2008) for the likelihood conditional on selection.
 """
