@@ -35,6 +35,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/sandbox.py
+	$(BIN)/python benchmarks/gate.py
 
 wheels: $(STAMP)
 	for distribution in $(DISTRIBUTIONS); do $(BIN)/python -m build --no-isolation --outdir dist $$distribution || exit 1; done

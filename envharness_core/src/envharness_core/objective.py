@@ -86,5 +86,10 @@ class Objective(ABC, Generic[ConfigT]):
     def confirm(
         self, baseline: Sequence[Episode], attempt: Sequence[Episode], confirmation: Sequence[Episode]
     ) -> Judgement:
-        """Judge an accepted candidate again on fresh rollouts; by default, by ``judge`` on these alone."""
+        """Judge an accepted candidate again on fresh rollouts; by default, by ``judge`` on these alone.
+
+        The attempt was picked for its numbers, among several that were tried, so they flatter it: what counts it in
+        must not take it at face value. Asked with no attempt at all, the answer's ``rollouts`` say how many a whole
+        confirmation takes.
+        """
         return self.judge(baseline, confirmation)

@@ -56,6 +56,30 @@ def envharness_objectives() -> Iterable[Component[Objective]]:
         "SuccessBandConfig",
         "a success rate between two bounds",
     )
+    yield _component(
+        "step_band",
+        "objectives.step_band:StepBand",
+        "StepBandConfig",
+        "successes that take a number of steps between two bounds",
+    )
+    yield _component(
+        "weakness",
+        "objectives.weakness:Weakness",
+        "WeaknessConfig",
+        "a success rate below the unchanged task's, by a weakness in words",
+    )
+    yield _component(
+        "autonomous",
+        "objectives.autonomous:Autonomous",
+        "AutonomousConfig",
+        "a task that more can be learnt from than before",
+    )
+    yield _component(
+        "red_team",
+        "objectives.red_team:RedTeam",
+        "RedTeamConfig",
+        "as low a success rate as possible on a task that can be solved",
+    )
 
 
 @hookimpl

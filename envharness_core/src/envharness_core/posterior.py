@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
 from math import exp, lgamma, log
 
+CELLS = 200
+"""Equal cells of [0, 1] over which a rate's posterior is taken where it has no closed form."""
+MIDDLES = tuple((cell + 0.5) / CELLS for cell in range(CELLS))
+"""The rates in the middles of these cells."""
+_LOG_WIN = tuple(log(rate) for rate in MIDDLES)
+_LOG_LOSS = tuple(log(1.0 - rate) for rate in MIDDLES)
 _TINY = 1e-300
 _PRECISION = 1e-12
 
@@ -12,6 +21,39 @@ def band_posterior(wins: int, rollouts: int, low: float, high: float, prior: flo
     """Return the posterior probability that a rate lies in [low, high], under a Beta(prior, prior) prior."""
     a, b = wins + prior, rollouts - wins + prior
     return beta_cdf(high, a, b) - beta_cdf(low, a, b)
+
+
+def cell_posterior(
+    wins: int, rollouts: int, prior: float, evidence: Sequence[float] | None = None
+) -> tuple[float, ...]:
+    """Return the posterior probability of each of the ``CELLS`` cells of a rate, under a Beta(prior, prior) prior.
+
+    Args:
+        wins, rollouts: what was counted.
+        prior: both parameters of the prior.
+        evidence: the logarithm of what else speaks for each cell.
+    """
+    cells = log_likelihood(wins, rollouts)
+    logs = [one + other for one, other in zip(_prior_cells(prior), cells, strict=True)]
+    if evidence is not None:
+        logs = [one + other for one, other in zip(logs, evidence, strict=True)]
+    most = max(logs)
+    masses = [exp(value - most) for value in logs]
+    total = sum(masses)
+    return tuple(mass / total for mass in masses)
+
+
+def log_likelihood(wins: int, rollouts: int) -> tuple[float, ...]:
+    """Return, for each cell, the logarithm of the chance of such counts in one given order."""
+    losses = rollouts - wins
+    return tuple(wins * won + losses * lost for won, lost in zip(_LOG_WIN, _LOG_LOSS, strict=True))
+
+
+@lru_cache(maxsize=64)
+def _prior_cells(prior: float) -> tuple[float, ...]:
+    """Return the logarithm of the prior probability of each cell."""
+    below = [beta_cdf(cell / CELLS, prior, prior) for cell in range(CELLS + 1)]
+    return tuple(log(max(_TINY, upper - lower)) for lower, upper in pairwise(below))
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:

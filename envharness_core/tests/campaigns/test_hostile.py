@@ -291,7 +291,8 @@ def test_a_designer_that_breaks_costs_its_task_and_is_named(
     tmp_path: Path, plugins: Plugins, place: str, how: str, says: str
 ) -> None:
     designer = {"use": "hostile/broken", "breaks": place, "how": how}
-    summary, results = run(tmp_path, plugins, designer=designer)
+    patient = {"use": "success_band", "reject": 0.0}  # so that there is something to review
+    summary, results = run(tmp_path, plugins, designer=designer, objective=patient)
     assert (summary["faults"], results[0]["status"]) == (1, "abandoned")
     assert results[0]["reason"].startswith(f"Broken.{place} ")
     assert says in results[0]["reason"]

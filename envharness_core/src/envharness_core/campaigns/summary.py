@@ -25,7 +25,7 @@ def summarise(store: Store, config: RunConfig) -> JsonObject:
     results = store.results()
     counts = store.counts()
     statuses = Counter(cast("str", result["status"]) for result in results)
-    band = _band(config)
+    band = rate_band(config)
     return {
         "tasks": len(results),
         "episodes": _episodes(counts),
@@ -137,10 +137,16 @@ def _design(results: list[JsonObject]) -> JsonObject:
     return {"mean": sum(spent) / len(spent) if spent else None, "max": max(spent, default=None)}
 
 
-def _band(config: RunConfig) -> tuple[float, float] | None:
+def rate_band(config: RunConfig) -> tuple[float, float] | None:
+    """Return the band of success rates that a run's objective asks for by its keys; None where it has none.
+
+    The band of ``step_band`` is one of steps, which are whole numbers from 1 on.
+    """
     objective: Any = config.objective.config
     low, high = objective.get("low"), objective.get("high")
-    return None if low is None or high is None else (low, high)
+    if low is None or high is None or not 0 <= low < high <= 1:
+        return None
+    return low, high
 
 
 def _share(

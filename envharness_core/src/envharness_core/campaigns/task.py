@@ -196,7 +196,8 @@ class _Round:
                 attempt = self._reviewed(attempt, evidence, diagnosis)
             if attempt.decision is not Decision.MORE:
                 return attempt
-            if gate.decision is Decision.MORE and gate.rollouts > self._left:
+            missing = max(gate.rollouts, evidence.reserve - len(rolled.graded))
+            if gate.decision is Decision.MORE and missing > self._left:
                 return _given_up(attempt, f"the budget allows no confirmation: {gate.reason}")
             wanted = min(gate.rollouts, self._left)
             before = rolled
