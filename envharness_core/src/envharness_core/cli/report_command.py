@@ -10,7 +10,7 @@ import click
 from rich.table import Table
 
 from envharness_core.api import report_html
-from envharness_core.campaigns.summary import accepted_rates, rates_before, summarise
+from envharness_core.campaigns.summary import accepted_rates, rate_band, rates_before, summarise
 from envharness_core.cli.options import folder_argument, json_option, opened, print_json
 from envharness_core.cli.tables import console, histogram, print_summary
 from envharness_core.config import RunConfig, make_config
@@ -89,10 +89,10 @@ def _print_histograms(
         if rates or misses:
             out.print(f"\n{title} (n = {config.report.rollouts} rollouts each)")
             out.print("\n".join(histogram(list(rates.values()), misses)))
-    objective: Any = config.objective.config
-    if not after or "low" not in objective:
+    band = rate_band(config)
+    if not after or band is None:
         return
-    low, high = objective["low"], objective["high"]
+    low, high = band
     shown = sum(_chance(rate, low, high) for rate in after.values()) / tasks
     ceiling = _chance(0.5, low, high)
     out.print(

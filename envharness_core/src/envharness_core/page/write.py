@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
-from envharness_core.campaigns.summary import summarise
+from envharness_core.campaigns.summary import rate_band, summarise
 from envharness_core.config import RunConfig
 from envharness_core.errors import ConfigError, EnvHarnessError
 from envharness_core.jsondata import Json, JsonObject
@@ -99,10 +99,8 @@ def _page(store: Store, config: RunConfig, size: int) -> tuple[bytes, JsonObject
 
 def _band(config: RunConfig, summary: Any) -> tuple[float, float] | None:
     """Return the success rates that are wanted, or None where the objective is about something else."""
-    objective: Any = config.objective.config
     measured = any(share is not None for share in summary["in_band"].values())
-    low, high = objective.get("low"), objective.get("high")
-    return (low, high) if measured and low is not None and high is not None and high <= 1 else None
+    return rate_band(config) if measured else None
 
 
 def _tasks(store: Store, tally: Tally, band: tuple[float, float] | None) -> list[Told]:
