@@ -21,6 +21,9 @@ from envharness_core.spec import ComponentSpec
 
 CONFIG_VERSION = 1
 
+_PLACES = ("executor", "sandbox", "cache")
+_PATIENCE = ("backoff", "max_excluded")
+
 _MOST = 1_000_000  # of anything that is rolled out: beyond it, a number is a slip of the finger
 _COUNT = [validators.ge(0), validators.le(_MOST)]
 _POSITIVE = [validators.ge(1), validators.le(_MOST)]
@@ -119,6 +122,7 @@ class RunConfig:
         report: what is measured afterwards.
         executor: where episodes are played; changes no result.
         sandbox: how rules that are given as source code run; changes no result.
+        cache: a folder in which runs share their baselines; None for none. Changes no result.
         plugins: further plugins as ``{name: importable module}``.
     """
 
@@ -135,6 +139,7 @@ class RunConfig:
     report: ReportConfig = Factory(ReportConfig)
     executor: ComponentSpec = Factory(lambda: ComponentSpec("core/local"))
     sandbox: SandboxConfig = Factory(SandboxConfig)
+    cache: str | None = None
     plugins: dict[str, str] = Factory(dict)
 
     def as_json(self) -> JsonObject:
@@ -142,8 +147,10 @@ class RunConfig:
         return unstructure(self)
 
     def identity(self) -> JsonObject:
-        """Return what decides the run's results: everything but the executor and the sandbox."""
-        return {key: value for key, value in self.as_json().items() if key not in ("executor", "sandbox")}
+        """Return what decides the run's results: not where it is played, nor how long it waits for what failed."""
+        told: Any = self.as_json()
+        campaign = {key: value for key, value in told["campaign"].items() if key not in _PATIENCE}
+        return {key: value for key, value in told.items() if key not in _PLACES} | {"campaign": campaign}
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:

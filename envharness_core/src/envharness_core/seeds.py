@@ -23,14 +23,17 @@ class Seeds:
     policy: int
 
     @classmethod
-    def of(cls, run: int, task: str, stream: str, index: int, *, seed_in_task: bool) -> Seeds:
+    def of(
+        cls, run: int, task: str, stream: str, index: int, *, seed_in_task: bool, world: str | None = None
+    ) -> Seeds:
         """Derive an episode's seeds from the run's seed, its task, its stream and its index in that.
 
-        The world's seed takes part of stream and index only where the bridge says that it isn't part of the task.
+        The world's seed takes part of stream and index only where the bridge says that it isn't part of the task;
+        ``world`` names another stream for it, whose episodes then meet the same worlds.
         """
-        world: tuple[Json, ...] = () if seed_in_task else (stream, index)
+        place: tuple[Json, ...] = () if seed_in_task else (world or stream, index)
         return cls(
-            env=derive("env", run, task, *world),
+            env=derive("env", run, task, *place),
             layers=derive("layers", run, task, stream, index),
             policy=derive("policy", run, task, stream, index),
         )

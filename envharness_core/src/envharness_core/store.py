@@ -176,6 +176,12 @@ class Store:
         row = self._connection.execute(query, (key,)).fetchone()
         return None if row is None else read_episode(row)
 
+    def record(self, key: str) -> Record | None:
+        """Return a kept episode with its trajectory, still encoded; None where there is none."""
+        episode = self.get(key)
+        row = self._connection.execute("SELECT trajectory FROM episodes WHERE key = ?", (key,)).fetchone()
+        return None if episode is None or row is None else Record(episode, row[0])
+
     def trajectory(self, episode: Episode) -> Trajectory:
         """Return an episode's trajectory.
 
@@ -315,8 +321,8 @@ def _connected(path: Path, *, read_only: bool) -> sqlite3.Connection:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a run folder for one writer.
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold a run folder for one writer; with ``wait``, once another one has let go of it.
 
     Raises:
         ConfigError: another process holds it, or nothing may be written there.
@@ -327,7 +333,7 @@ def locked(folder: Path) -> Iterator[None]:
         raise ConfigError(f"{folder}: can't be written: {error}") from error
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ConfigError(f"{folder}: another process is running in this folder") from error
         yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import cast
@@ -14,6 +14,8 @@ import structlog
 from attrs import asdict, evolve, frozen
 
 from envharness_core.campaigns.batch import Batch, Play
+from envharness_core.campaigns.cache import BaselineCache
+from envharness_core.campaigns.changes import require_same, write_down
 from envharness_core.campaigns.facts import first_facts, offers
 from envharness_core.campaigns.result import TaskResult
 from envharness_core.campaigns.schedule import Scheduler
@@ -22,7 +24,6 @@ from envharness_core.campaigns.task import Workshop, design_task
 from envharness_core.campaigns.world import World, bare_design, check_fit, look_at
 from envharness_core.config import ReportConfig, RunConfig, resolve
 from envharness_core.designer import TaskHistory
-from envharness_core.differences import differences
 from envharness_core.episode import Design, Episode
 from envharness_core.errors import ConfigError, RunError
 from envharness_core.heartbeat import Heartbeat
@@ -75,6 +76,7 @@ def run_campaign(
     *,
     stop: Event | None = None,
     retry_failed: bool = False,
+    accept: Sequence[str] = (),
 ) -> JsonObject:
     """Run a campaign in a folder, going on where an earlier session stopped; return its summary.
 
@@ -87,6 +89,7 @@ def run_campaign(
         listener: called with the progress after each episode.
         stop: once set, no further episode is begun; those that are being played are kept when they end.
         retry_failed: play episodes again that the infrastructure failed in earlier sessions.
+        accept: keys of the config that may differ from the folder's: see ``campaigns.changes.HARMLESS``.
 
     Raises:
         DrainedError: ``stop`` was set before the run was complete.
@@ -99,12 +102,18 @@ def run_campaign(
     world = look_at(config, plugins)
     try:
         check_fit(config, plugins, world)
-        known = None if retry_failed else _answer(config, folder)
-        if known is not None:
+        known, changed = _answer(config, folder, accept)
+        if known is not None and not retry_failed and not changed:
             return known
-        with _held(config, folder, plugins, world) as (store, heart):
+        with ExitStack() as held:
+            store, heart = held.enter_context(_held(config, folder, plugins, world))
+            if changed:
+                write_down(config, store)
+            cache = None if config.cache is None else BaselineCache(Path(config.cache), plugins)
+            if cache is not None:
+                held.callback(cache.close)
             session = Session(
-                _heard_by(heart, listener), stop or Event(), INFRASTRUCTURE if retry_failed else ()
+                _heard_by(heart, listener), stop or Event(), INFRASTRUCTURE if retry_failed else (), cache
             )
             return _Run(config, plugins, world, store, session).play()
     finally:
@@ -121,17 +130,17 @@ def _held(
         yield store, heart
 
 
-def _answer(config: RunConfig, folder: Path) -> JsonObject | None:
-    """Return the summary of a complete run, which needs no right to write; None where there is none yet.
+def _answer(config: RunConfig, folder: Path, accept: Sequence[str]) -> tuple[JsonObject | None, bool]:
+    """Return the summary of a complete run, which needs no right to write, and whether accepted changes wait.
 
     Raises:
         ConfigError: the folder holds another config's run.
     """
     if not Store.exists(folder):
-        return None
+        return None, False
     with Store.open(folder, read_only=True) as store:
-        _refuse_another(config, folder, store)
-        return cast("JsonObject | None", store.meta("summary"))
+        changed = require_same(config, folder, store, accept)
+        return cast("JsonObject | None", store.meta("summary")), changed
 
 
 def _store(config: RunConfig, folder: Path, plugins: Plugins, world: World) -> Store:
@@ -146,15 +155,6 @@ def _store(config: RunConfig, folder: Path, plugins: Plugins, world: World) -> S
     return Store.create(folder, first_facts(config, plugins, world))
 
 
-def _refuse_another(config: RunConfig, folder: Path, store: Store) -> None:
-    changes = list(differences(store.meta("identity"), config.identity()))
-    if changes:
-        listed = "\n".join(f"  {change}" for change in changes)
-        raise ConfigError(
-            f"{folder}: holds a run of another config; use another folder, or go back to:\n{listed}"
-        )
-
-
 def _heard_by(heart: Heartbeat, listener: Listener) -> Listener:
     """Return a listener that lets others hear too."""
 
@@ -167,11 +167,12 @@ def _heard_by(heart: Heartbeat, listener: Listener) -> Listener:
 
 @frozen
 class Session:
-    """What a session of a run is asked to do: whom to tell, when to stop, which outcomes to play again."""
+    """What a session of a run is given: whom to tell, when to stop, which outcomes to play again, and the cache."""
 
     listener: Listener
     stop: Event
     again: tuple[Outcome, ...]
+    cache: BaselineCache | None = None
 
 
 class _Run:
@@ -200,6 +201,7 @@ class _Run:
             heard=self._heard,
             again=session.again,
             stop=session.stop,
+            cache=session.cache,
         )
         self._shop = self._workshop()
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from envharness_core.campaigns.batch import Batch, Play
+from envharness_core.campaigns.cache import BaselineCache
 from envharness_core.data import Verdict
 from envharness_core.episode import Episode, EpisodeSpec, Record
 from envharness_core.errors import ExecutorError, foreign
@@ -52,6 +53,7 @@ class Scheduler:
         seed_in_task: what the bridge's capabilities say.
         heard: called with each episode that was played, not taken from the store.
         again: the outcomes with which a stored episode is played again after all.
+        cache: where other runs' baselines are, and this one's go.
         stop: once set, nothing more is handed out, and ``run`` ends when what is being played has ended.
     """
 
@@ -64,6 +66,7 @@ class Scheduler:
         heard: Callable[[Episode], None] = lambda _: None,
         again: tuple[Outcome, ...] = (),
         stop: Event | None = None,
+        cache: BaselineCache | None = None,
     ) -> None:
         self._store = store
         self._seed = seed
@@ -72,6 +75,7 @@ class Scheduler:
         self._again = again
         self._delayed: list[tuple[float, int, _Running]] = []
         self._stop = stop or Event()
+        self._cache = cache
         self._urgent: deque[tuple[EpisodeSpec, _Running]] = deque()
         self._later: deque[tuple[EpisodeSpec, _Running]] = deque()
         self._playing: dict[str, tuple[EpisodeSpec, _Running]] = {}
@@ -104,6 +108,8 @@ class Scheduler:
                 raise ExecutorError(f"executor {name} yielded what it wasn't given to play: {record!r:.200}")
             spec, running = known
             self._store.put(spec, record)
+            if self._cache is not None:
+                self._cache.put(spec, record)
             if self._again:
                 self._played.add(spec.key)
             self._heard(record.episode)
@@ -153,6 +159,10 @@ class Scheduler:
     def _known(self, spec: EpisodeSpec) -> Episode | None:
         """Return a stored episode that need not be played again."""
         known = self._store.get(spec.key)
+        shared = self._cache.get(spec) if known is None and self._cache is not None else None
+        if shared is not None:
+            self._store.put(spec, shared)
+            return shared.episode
         return (
             None
             if known is not None and known.outcome in self._again and spec.key not in self._played
@@ -197,12 +207,23 @@ def batch_specs(batch: Batch, seed: int, *, seed_in_task: bool) -> list[EpisodeS
     specs = []
     for index in batch.indices:
         task = batch.design.task
-        seeds = Seeds.of(seed, task, batch.stream, index, seed_in_task=seed_in_task)
+        seeds = Seeds.of(
+            seed, task, batch.stream, index, world=_world(batch.stream), seed_in_task=seed_in_task
+        )
         if batch.share > 1:
             group = derive("shared", seed, task, batch.stream, index // batch.share)
             seeds = Seeds(seeds.env, group, seeds.policy)
         specs.append(EpisodeSpec(batch.design, batch.stream, index, seeds))
     return specs
+
+
+def _world(stream: str) -> str:
+    """Return the stream from which an episode has its world's seed: an attempt is paired with its baseline."""
+    name, _, rest = stream.partition(" ")
+    if name != "attempt":
+        return stream
+    _, of, number = rest.partition(" of round ")
+    return f"baseline{of}{number}"
 
 
 def _answers(record: Record, spec: EpisodeSpec) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from envharness_core.campaigns.changes import HARMLESS
 from envharness_core.campaigns.estimate import estimate_run
 from envharness_core.campaigns.run import run_campaign
 from envharness_core.campaigns.schedule import DrainedError
@@ -40,6 +41,13 @@ from envharness_core.errors import ConfigError, RunError
 @click.option(
     "--retry-failed", is_flag=True, help="Play again what the infrastructure failed in earlier sessions."
 )
+@click.option(
+    "--accept-changes",
+    "accept",
+    multiple=True,
+    metavar="KEY",
+    help=f"Go on although this key of the config differs: {', '.join(HARMLESS)}; repeatable.",
+)
 @click.option("--dry-run", is_flag=True, help="Estimate rollouts and time, and write nothing.")
 @click.option(
     "--probe",
@@ -54,6 +62,7 @@ def command(
     config_path: Path,
     folder: Path | None,
     retry_failed: bool,  # noqa: FBT001
+    accept: tuple[str, ...],
     dry_run: bool,  # noqa: FBT001
     probe: int,
     overrides: tuple[str, ...],
@@ -73,14 +82,16 @@ def command(
     if folder is None or dry_run:
         _estimate(config, probe, as_json=as_json)
     else:
-        _run(config, folder, retry_failed=retry_failed, as_json=as_json)
+        _run(config, folder, accept, retry_failed=retry_failed, as_json=as_json)
 
 
-def _run(config: RunConfig, folder: Path, *, retry_failed: bool, as_json: bool) -> None:
+def _run(
+    config: RunConfig, folder: Path, accept: tuple[str, ...], *, retry_failed: bool, as_json: bool
+) -> None:
     try:
         with clean_stdout(as_json), RunProgress() as progress, draining() as stop:
             summary = run_campaign(
-                config, folder, listener=progress.update, stop=stop, retry_failed=retry_failed
+                config, folder, listener=progress.update, stop=stop, retry_failed=retry_failed, accept=accept
             )
     except (KeyboardInterrupt, DrainedError):
         click.echo("interrupted; what had ended is kept: run the same command to go on", err=True)
