@@ -36,6 +36,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/gate.py
+	$(BIN)/python benchmarks/throughput.py
 
 wheels: $(STAMP)
 	for distribution in $(DISTRIBUTIONS); do $(BIN)/python -m build --no-isolation --outdir dist $$distribution || exit 1; done

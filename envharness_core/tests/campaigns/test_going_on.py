@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from envharness_core.campaigns.batch import Batch
+from envharness_core.campaigns.batch import Batch, Play
 from envharness_core.campaigns.run import run_campaign
-from envharness_core.campaigns.schedule import batch_specs
+from envharness_core.campaigns.schedule import Scheduler, batch_specs
 from envharness_core.config import RunConfig, make_config
 from envharness_core.episode import Design, Limits
 from envharness_core.errors import ConfigError, RunError
@@ -160,3 +161,27 @@ def test_an_attempt_meets_the_worlds_of_its_baseline() -> None:
         len({one.env for stream in ("baseline", "attempt 0") for one in seeds(stream, seed_in_task=True)})
         == 1
     )
+
+
+def test_what_may_wait_is_not_made_before_its_turn(tmp_path: Path) -> None:
+    """Ten thousand tasks, each with report rollouts that wait for the designs, keep a batch each and no episode."""
+    folder = tmp_path / "run"
+    done: list[int] = []
+
+    def later(number: int) -> Play[int]:
+        yield Batch(DESIGN, f"report {number}", tuple(range(200)), later=True)
+        return number
+
+    with Store.create(folder, {}) as store:
+        scheduler = Scheduler(store, 0, seed_in_task=True)
+        tracemalloc.start()
+        for number in range(10_000):
+            scheduler.start(later(number), done.append)
+        held = tracemalloc.get_traced_memory()[0]
+        jobs = scheduler._jobs()
+        assert next(jobs) is not None
+        opened = tracemalloc.get_traced_memory()[0] - held
+        tracemalloc.stop()
+    assert held < 60e6
+    assert opened < 1e6
+    assert done == []

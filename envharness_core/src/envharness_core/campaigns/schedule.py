@@ -78,6 +78,7 @@ class Scheduler:
         self._cache = cache
         self._urgent: deque[tuple[EpisodeSpec, _Running]] = deque()
         self._later: deque[tuple[EpisodeSpec, _Running]] = deque()
+        self._dormant: deque[_Running] = deque()
         self._playing: dict[str, tuple[EpisodeSpec, _Running]] = {}
         self._ready: deque[_Running] = deque()
         self._advancing = False
@@ -117,16 +118,22 @@ class Scheduler:
             if len(running.episodes) == len(running.keys):
                 self._ready.append(running)
                 self._advance()
-        lost = len(self._playing) + len(self._urgent) + len(self._later) + len(self._delayed)
+        queues = (self._playing, self._urgent, self._later, self._delayed, self._dormant)
+        lost = sum(map(len, queues))
         if lost and self._stop.is_set() and not self._playing:
             raise DrainedError
         if lost:
             raise ExecutorError(f"executor {name} ended with {lost} episodes not played; run again to go on")
 
     def _jobs(self) -> Iterator[EpisodeSpec | None]:
-        while (self._urgent or self._later or self._playing or self._delayed) and not self._stop.is_set():
+        while not self._stop.is_set():
             self._release_delayed()
+            while self._dormant and not (self._urgent or self._later):
+                self._look_up(self._dormant.popleft())
+                self._advance()
             queue = self._urgent or self._later
+            if not (queue or self._playing or self._delayed):
+                return
             if not queue and self._playing:
                 yield None
                 continue
@@ -138,6 +145,14 @@ class Scheduler:
             yield spec
 
     def _enqueue(self, running: _Running) -> None:
+        """Take on a batch; one that may wait isn't looked at before its turn: thousands of them cost next to nothing."""
+        if running.batch.later:
+            self._dormant.append(running)
+        else:
+            self._look_up(running)
+
+    def _look_up(self, running: _Running) -> None:
+        """Hand out what a batch lacks."""
         specs = self._specs(running.batch)
         running.keys = tuple(spec.key for spec in specs)
         running.episodes = {}
