@@ -145,7 +145,7 @@ class Scheduler:
             yield spec
 
     def _enqueue(self, running: _Running) -> None:
-        """Take on a batch; one that may wait isn't looked at before its turn: thousands of them cost next to nothing."""
+        """Take on a batch; one that may wait isn't looked at before its turn: thousands cost next to nothing."""
         if running.batch.later:
             self._dormant.append(running)
         else:
