@@ -7,8 +7,6 @@ where it is: ``load`` returns such a stack before its reset, and ``start_of`` sa
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +17,7 @@ from envharness_core.jsondata import Json, JsonObject, copy_object
 from envharness_core.plugins import Plugins
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import Stack, build_stack
+from envharness_core.whole_file import whole_file
 
 SCHEMA_VERSION = 2
 
@@ -99,24 +98,12 @@ def write(path: Path | str, checkpoint: JsonObject) -> None:
     Raises:
         CheckpointError: nothing can be written there.
     """
-    path = Path(path)
+    text = json.dumps(checkpoint, ensure_ascii=False, allow_nan=False)
     try:
-        _replaced(path, checkpoint)
-    except OSError as error:
-        raise CheckpointError(f"{path}: can't be written: {error}") from error
-
-
-def _replaced(path: Path, checkpoint: JsonObject) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(checkpoint, file, ensure_ascii=False, allow_nan=False)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        with whole_file(Path(path)) as file:
+            file.write(text.encode())
+    except (ConfigError, OSError) as error:
+        raise CheckpointError(str(error)) from error
 
 
 def read(path: Path | str) -> JsonObject:

@@ -261,6 +261,13 @@ class Store:
             self.put_result(str(result["task"]), place, result)
         self._connection.execute("COMMIT")
 
+    def excluded(self) -> dict[str, int]:
+        """Return how many episodes without a verdict there are of each outcome."""
+        query = (
+            "SELECT outcome, count(*) FROM episodes WHERE success IS NULL GROUP BY outcome ORDER BY outcome"
+        )
+        return dict(self._connection.execute(query).fetchall())
+
     def rates(self, stream: str) -> dict[str, tuple[int, int]]:
         """Return successes and graded rollouts of each task in a stream."""
         query = (

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 from envharness_core.converter import structure
 from envharness_core.data import Verdict
 from envharness_core.episode import Episode
-from envharness_core.errors import CheckpointError, EnvHarnessError
+from envharness_core.errors import BridgeError, CheckpointError, EnvHarnessError
 from envharness_core.events import Event
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.kinds import BRIDGE
@@ -111,6 +111,8 @@ class Replayer:
             if not all(recorder.capabilities.deterministic for recorder in bare):
                 return "not_comparable", ""
             verdicts = [_replayed(*pair) for pair in zip(bare, legs, strict=True)]
+        except BridgeError as error:
+            return "not_comparable", f"the replay failed: {error}"
         except EnvHarnessError as error:
             return "disagreed", f"the replay failed: {error}"
         success = all(verdict is not None and verdict.success for verdict in verdicts)

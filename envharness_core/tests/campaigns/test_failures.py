@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 from envharness_core import campaign
+from envharness_core.errors import BridgeError
 from envharness_core.jsondata import JsonObject
 from envharness_core.store import Store
 
 PLUGIN = """
 import os
+import time
 
 from attrs import frozen
 
 from envharness_core import Action, Component, Layer, Policy, Reply, Rules, hookimpl
+from envharness_core.testing import Counter
 
 
 @frozen
@@ -37,9 +40,17 @@ class Bad(Policy):
             raise RuntimeError("the policy broke")
         if self.bad and self.config.how == "die":
             os._exit(7)
+        if self.bad and self.config.how == "slow":
+            time.sleep(0.05)
+            return Reply((Action("undo"),))
         if self.bad and self.config.how == "print":
             print("garbage on stdout")
         return Reply((Action("stop"),))
+
+
+class Twins(Counter):
+    def list_tasks(self, split, limit=None):
+        return super().list_tasks(split) * 2
 
 
 class Forgetful(Rules):
@@ -55,6 +66,11 @@ class Crashing(Layer):
 @hookimpl
 def envharness_policies():
     yield Component(name="bad", factory=Bad, config=Config)
+
+
+@hookimpl
+def envharness_bridges():
+    yield Component(name="twins", factory=Twins)
 
 
 @hookimpl
@@ -151,3 +167,21 @@ def test_garbage_on_stdout_harms_nobody(tmp_path: Path, module: str) -> None:
         executor={"use": "local", "workers": 1},
     )
     assert summary["episodes"]["excluded"] == {}  # type: ignore[index, call-overload]
+
+
+def test_a_timeout_without_a_verdict_is_excluded(tmp_path: Path, module: str) -> None:
+    summary, _ = run(
+        tmp_path / "run",
+        module,
+        policy={"use": "bad/bad", "how": "slow"},
+        tasks={"limit": 1},
+        limits={"wall_seconds": 0.01},
+        campaign={"rollouts": 2, "rerolls": 0, "backoff": 0.0},
+    )
+    assert summary["episodes"] == {"graded": 0, "excluded": {"timeout": 2}}
+
+
+def test_a_bridge_that_lists_a_task_twice_is_named(tmp_path: Path, module: str) -> None:
+    with pytest.raises(BridgeError, match="Twins lists the task 'three' twice"):
+        run(tmp_path / "run", module, bridge={"use": "bad/twins"})
+    assert not (tmp_path / "run").exists()

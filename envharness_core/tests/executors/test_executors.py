@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,3 +170,27 @@ def test_threads_end_with_the_run(plugins: Plugins) -> None:
     before = threading.active_count()
     played(plugins, ComponentSpec("threads", {"threads": 8}), [spec(index, {}) for index in range(30)])
     assert threading.active_count() == before
+
+
+def test_a_worker_whose_runner_was_killed_ends_although_its_policy_hangs(plugins: Plugins) -> None:
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from envharness_core import rollout, Plugins\n"
+        "plugins = Plugins({'testing': 'envharness_core.testing.plugin', 'troubled': 'troubled_policies'})\n"
+        "policy = {'use': 'troubled/policy', 'how': {'all': 'hang'}}\n"
+        "rollout('testing/counter', 'three', policy, executor={'use': 'local', 'workers': 1}, plugins=plugins)\n"
+    )
+    fixtures = str(Path(__file__).parent.parent / "fixtures")
+    with subprocess.Popen([sys.executable, "-c", script, fixtures]) as runner:
+        children = Path(f"/proc/{runner.pid}/task/{runner.pid}/children")
+        deadline = time.monotonic() + 20
+        while not children.read_text() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1.0)  # well into the episode
+        workers = [int(pid) for pid in children.read_text().split()]
+        runner.kill()
+    assert workers
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]

@@ -181,7 +181,7 @@ def test_what_is_written_replaces_the_file_as_a_whole(toy24: Path, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     (tmp_path / "folder").mkdir()
     for place in (tmp_path / "folder", tmp_path / "missing" / "report.html"):
-        with pytest.raises(ConfigError, match="can't be written"):
+        with pytest.raises(ConfigError, match=r"can't be written|is a folder"):
             report_html(toy24, place)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "report.html"]
 

@@ -138,6 +138,7 @@ def test_a_damaged_episode_is_told_and_the_others_follow(made: Store) -> None:
     assert "left out episode" in done.stderr
 
 
+@pytest.mark.slow
 def test_memory_stays_flat(made: Store) -> None:
     def peak() -> int:
         tracemalloc.start()

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from envharness_core.config import RunConfig
 from envharness_core.jsondata import Json, JsonObject
-from envharness_core.outcome import Outcome
 from envharness_core.store import Store
 
 _STREAMS = ("baseline", "demonstration", "smoke", "attempt", "confirm", "report")
@@ -28,7 +27,7 @@ def summarise(store: Store, config: RunConfig) -> JsonObject:
     band = rate_band(config)
     return {
         "tasks": len(results),
-        "episodes": _episodes(counts),
+        "episodes": _episodes(store),
         "success_rate": {
             "before": _mean(rates_before(store)),
             "after": _mean(rates_after(store, results)),
@@ -105,15 +104,11 @@ def within_seed_variance(store: Store) -> Json:
     return {"tasks": len(means), "mean": sum(means) / len(means)}
 
 
-def _episodes(counts: list[tuple[str, str, int]]) -> JsonObject:
-    excluded: Counter[str] = Counter()
-    graded = 0
-    for _, outcome, count in counts:
-        if outcome in (Outcome.COMPLETED, Outcome.AGENT_LIMIT, Outcome.TIMEOUT):
-            graded += count
-        else:
-            excluded[outcome] += count
-    return {"graded": graded, "excluded": dict(excluded)}
+def _episodes(store: Store) -> JsonObject:
+    """Count what has a verdict, and what hasn't by its outcome: a timeout may be either."""
+    total = sum(count for _, _, count in store.counts())
+    excluded: JsonObject = {**store.excluded()}
+    return {"graded": total - sum(store.excluded().values()), "excluded": excluded}
 
 
 def _rollouts(counts: list[tuple[str, str, int]]) -> JsonObject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 
@@ -82,6 +83,9 @@ def select_tasks(bridge: Bridge, config: RunConfig) -> tuple[TaskSummary, ...]:
         listed = bridge.list_tasks(selection.split, None if selection.ids else selection.limit)
     except ConfigError as error:
         raise ConfigError(f"tasks.split: {error}") from error
+    twice = [task for task, count in Counter(task.id for task in listed).items() if count > 1]
+    if twice:
+        raise BridgeError(f"{type(bridge).__name__} lists the task {twice[0]!r} twice")
     if not selection.ids:
         if not listed:
             raise ConfigError(f"tasks: the split {selection.split!r} has no tasks")

@@ -82,6 +82,9 @@ def _failed(error: Exception) -> int:
     from envharness_core.errors import ConfigError, EnvHarnessError, PluginError
     from envharness_core.text import printable
 
+    if type(error).__module__ == "sqlite3":
+        click.echo(f"envharness: the store can't be used: {error}; what had ended is kept", err=True)
+        return 1
     if isinstance(error, OSError):  # a full disk, a place that can't be read
         click.echo(f"envharness: {error}", err=True)
         return 1

@@ -58,6 +58,10 @@ def command(
             }
             print_json(report)
             return
+        if store.meta("summary") is None:
+            click.echo(
+                f"not complete: these are the tasks that are designed so far; see envharness status {folder}"
+            )
         print_summary(summary, folder)
         _print_histograms(before, after, len(results), config)
         _print_outcomes(results)

@@ -7,7 +7,15 @@ from typing import cast
 
 import click
 
-from envharness_core.cli.options import clean_stdout, folder_argument, json_option, opened, print_json
+from envharness_core.cli.options import (
+    clean_stdout,
+    find_beside,
+    folder_argument,
+    json_option,
+    opened,
+    plugin_option,
+    print_json,
+)
 from envharness_core.config import make_config
 from envharness_core.jsondata import JsonObject
 from envharness_core.plugins import Plugins
@@ -17,15 +25,20 @@ from envharness_core.verify_jobs import cpus, verify_jobs
 @click.command("verify")
 @folder_argument
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes at most; by default one a CPU.")
+@plugin_option
 @json_option
-def command(folder: Path, jobs: int | None, as_json: bool) -> None:  # noqa: FBT001
+def command(folder: Path, jobs: int | None, modules: dict[str, str], as_json: bool) -> None:  # noqa: FBT001
     """Replay what reached the bridges in RUN_DIR on bare bridges, and compare the verdicts.
 
-    Ends with exit code 1 where one disagrees, or is missing from a complete run.
+    Modules that the run's config named are looked for in this folder and on PYTHONPATH. Ends with exit code 1 where one
+    disagrees, or is missing from a complete run; what can't be replayed, because its bridge fails, is not comparable.
     """
+    find_beside(Path.cwd())
     with opened(folder) as store, clean_stdout(as_json):
         config = make_config(cast("JsonObject", store.meta("config")))
-        plugins = Plugins(config.plugins, sandbox=config.sandbox)
+        plugins = Plugins({**config.plugins, **modules}, sandbox=config.sandbox)
+        for name in plugins.modules:
+            plugins.load(name)
         found = verify_jobs(store, plugins, jobs or cpus())
     if as_json:
         print_json(found.as_json())

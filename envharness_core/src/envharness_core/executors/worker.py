@@ -17,6 +17,9 @@ from envharness_core.trajectory import compressed
 GAVE_UP = 75
 """The exit code of a worker that handed in an episode that hangs."""
 
+ORPHANED = 76
+"""The exit code of a worker whose runner has gone."""
+
 BEAT_SECONDS = 5.0
 """How often a worker says that it lives."""
 
@@ -63,9 +66,11 @@ class Worker:
 
     def _watch(self) -> None:
         """Say now and then that this process lives; hand in an episode that hangs, and end with it."""
-        beaten = time.monotonic()
+        beaten, parent = time.monotonic(), os.getppid()
         while True:
             time.sleep(_LOOK_SECONDS)
+            if os.getppid() != parent:  # killed: nobody waits for what is played here
+                os._exit(ORPHANED)
             try:
                 record = self._player.overdue()
                 if record is not None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
@@ -24,6 +22,7 @@ from envharness_core.page.streams import PURPOSES, TITLES
 from envharness_core.page.tally import Tally
 from envharness_core.plugins import Plugins
 from envharness_core.store import Store
+from envharness_core.whole_file import whole_file
 
 MEGABYTES = 20.0
 """What the rollouts in a page may take by default, in MB."""
@@ -211,12 +210,5 @@ def _amount(value: float) -> str:
 
 def _write(path: Path, page: bytes) -> None:
     """Write a file as a whole, or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(page)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        file.write(page)
