@@ -25,6 +25,7 @@ from envharness_core.objectives.success_band import SuccessBand, SuccessBandConf
 from envharness_core.objectives.weakness import Weakness, WeaknessConfig
 from envharness_core.outcome import Outcome
 from envharness_core.posterior import band_posterior
+from figures import Figure, figures_json, show
 
 RATES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.9)
 """The paper's setting: true rates, a band, and attempts a task."""
@@ -42,21 +43,6 @@ GATES: Mapping[str, SuccessBandConfig] = {
     "sequential": SuccessBandConfig(low=LOW, high=HIGH),
 }
 """The point estimate of five rollouts as published, the same curtailed, and the default."""
-
-
-@frozen
-class Figure:
-    """A figure that has a target, which it reaches from below or from above."""
-
-    name: str
-    value: float
-    target: float
-    at_least: bool = False
-
-    @property
-    def met(self) -> bool:
-        """Whether the target is reached."""
-        return self.value >= self.target if self.at_least else self.value <= self.target
 
 
 @frozen
@@ -120,14 +106,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     others = dict(other_objectives())
     if options.as_json:
         tables = {**gates, **others}
-        print(json.dumps({"figures": as_json(targets), "gates": tables_json(tables)}, indent=2))
+        print(json.dumps({"figures": figures_json(targets), "gates": tables_json(tables)}, indent=2))
         return
     for name, rows in gates.items():
         print_gate(name, rows)
     print_bias(gates["sequential"])
     for name, rows in others.items():
         print_objective(name, rows)
-    print_figures(targets)
+    print("\nsequential, five tries")
+    show(targets)
 
 
 def figures(gates: Mapping[str, Sequence[Row]]) -> list[Figure]:
@@ -135,9 +122,9 @@ def figures(gates: Mapping[str, Sequence[Row]]) -> list[Figure]:
     default = {item.rate: item for item in gates["sequential"]}
     spent = mean_rollouts(gates["sequential"]) / mean_rollouts(gates["paper"])
     return [
-        Figure("accepts a true 0.2 or 0.8", max(default[rate].tries_accept for rate in OUTSIDE), 0.25),
-        Figure("accepts a true 0.5", default[MIDDLE].tries_accept, 0.9, at_least=True),
-        Figure("mean rollouts, times those of the paper's", spent, 1.25),
+        Figure("accepts a true 0.2 or 0.8", max(default[rate].tries_accept for rate in OUTSIDE), "", 0.25),
+        Figure("accepts a true 0.5", default[MIDDLE].tries_accept, "", 0.9, bound=">="),
+        Figure("mean rollouts", spent, "x the paper's", 1.25),
     ]
 
 
@@ -274,21 +261,6 @@ def print_objective(name: str, rows: Sequence[Row]) -> None:
     print(f"{'rate':>6}{'accepted':>10}{'rollouts':>10}{'confirmed':>11}")
     for item in rows:
         print(f"{item.rate:6g}{item.accepted:10.3f}{item.rollouts:10.1f}{item.confirmed:11.3f}")
-
-
-def print_figures(targets: Sequence[Figure]) -> None:
-    """Print the figures with their targets."""
-    print(f"\n{'sequential, five tries':44}{'value':>8}  {'target':>8}")
-    for figure in targets:
-        target = f"{'>=' if figure.at_least else '<='} {figure.target:g}"
-        print(f"{figure.name:44}{figure.value:8.3f}  {target:>8}  {'met' if figure.met else 'missed'}")
-
-
-def as_json(targets: Sequence[Figure]) -> JsonObject:
-    """Return the figures as plain data."""
-    return {
-        figure.name: {"value": figure.value, "target": figure.target, "met": figure.met} for figure in targets
-    }
 
 
 def tables_json(tables: Mapping[str, Sequence[Row]]) -> JsonObject:

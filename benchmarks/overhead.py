@@ -7,14 +7,12 @@ the blocks' ratios is taken, so that a machine that is slow for a while is slow 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any, TypeVar
 
 import gymnasium
-from attrs import frozen
 
 from envharness_core.data import Action, EnvState, Observation
 from envharness_core.env import Env
@@ -31,6 +29,7 @@ from envharness_core.recorder import Recorder
 from envharness_core.seeds import Seeds
 from envharness_core.spec import ComponentSpec
 from envharness_core.toy24.bridge import Toy24
+from figures import Figure, alternating, show
 
 T = TypeVar("T")
 
@@ -46,21 +45,6 @@ DEPTH = 16
 PAIRS = 8  # a move and its undo, so often between two resets: the world and its log stay small
 
 
-@frozen
-class Figure:
-    """A measured figure, and the target that it has if it has one."""
-
-    name: str
-    value: float
-    unit: str
-    target: float | None = None
-
-    @property
-    def met(self) -> bool | None:
-        """Whether the figure is within its target; None where it has none."""
-        return None if self.target is None else self.value <= self.target
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -73,10 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         *layers_per_step(options.blocks),
         *state_reads(),
     ]
-    if options.as_json:
-        print(json.dumps({figure.name: as_json(figure) for figure in figures}, indent=2))
-        return
-    print_table(figures)
+    show(figures, as_json=options.as_json)
 
 
 def episode_in_process(blocks: int) -> Iterator[Figure]:
@@ -205,31 +186,6 @@ class GymToy24(gymnasium.Env[JsonObject, Action]):
 
 class GymPassThrough(gymnasium.Wrapper[JsonObject, Action, JsonObject, Action]):
     """A wrapper that changes nothing."""
-
-
-def alternating(blocks: int, *sides: Callable[[], float]) -> tuple[list[float], ...]:
-    """Run the sides in turn, so many blocks, and return the seconds that each block of each side reports."""
-    for side in sides:
-        side()  # warm
-    times: tuple[list[float], ...] = tuple([] for _ in sides)
-    for _ in range(blocks):
-        for side, taken in zip(sides, times, strict=True):
-            taken.append(side())
-    return times
-
-
-def print_table(figures: Sequence[Figure]) -> None:
-    """Print a line for each figure."""
-    print(f"{'figure':36}{'value':>10}  {'target':>8}  {'':6}  unit")
-    for figure in figures:
-        target = "" if figure.target is None else f"<= {figure.target:g}"
-        verdict = {None: "", True: "met", False: "missed"}[figure.met]
-        print(f"{figure.name:36}{figure.value:10.2f}  {target:>8}  {verdict:6}  {figure.unit}")
-
-
-def as_json(figure: Figure) -> JsonObject:
-    """Return a figure as plain data."""
-    return {"value": figure.value, "unit": figure.unit, "target": figure.target, "met": figure.met}
 
 
 def _specs(count: int) -> list[EpisodeSpec]:

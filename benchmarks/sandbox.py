@@ -44,28 +44,13 @@ from envharness_core.sandbox.wire import Wire
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import Stack
 from envharness_core.tools import Tool
+from figures import Figure, alternating, show
 
 DEPTHS = (1, 4, 16)
 LARGE = 50_000  # bytes
 STEPS = 6  # in a block, the first of which warms caches and isn't counted
 OPTIONS: JsonObject = {"task": "only"}
 WAIT = Action("wait", {"turns": 1})
-
-
-@frozen
-class Figure:
-    """A measured figure: the median of the blocks, the same of the fastest blocks, and the target if it has one."""
-
-    name: str
-    value: float
-    least: float
-    unit: str
-    target: float | None = None
-
-    @property
-    def met(self) -> bool | None:
-        """Whether the median is within its target; None where it has none."""
-        return None if self.target is None else self.value <= self.target
 
 
 @frozen
@@ -91,10 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         *resets(options.blocks),
         *processes(options.blocks),
     ]
-    if options.as_json:
-        print(json.dumps({figure.name: as_json(figure) for figure in figures}, indent=2))
-        return
-    print_table(figures)
+    show(figures, as_json=options.as_json)
 
 
 def worker_calls() -> Iterator[Figure]:
@@ -104,7 +86,7 @@ def worker_calls() -> Iterator[Figure]:
         with sandboxed(size, depth) as env:
             env.reset(0, OPTIONS)
             calls = _calls_of_ask(env)
-        yield Figure(f"worker_calls_{depth}", calls, calls, "calls a step", 2)
+        yield Figure(f"worker_calls_{depth}", calls, "calls a step", 2, least=calls)
 
 
 def steps(size: Size, blocks: int) -> Iterator[Figure]:
@@ -119,7 +101,7 @@ def steps(size: Size, blocks: int) -> Iterator[Figure]:
         )
     outer = dict(zip(DEPTHS, times[: len(DEPTHS)], strict=True))
     inner = dict(zip(DEPTHS, times[len(DEPTHS) :], strict=True))
-    yield Figure(f"{size.name}_bare_step", median(none) * 1e6, min(none) * 1e6, "us a step")
+    yield Figure(f"{size.name}_bare_step", median(none) * 1e6, "us a step", least=min(none) * 1e6)
     for depth in DEPTHS:
         target = size.first if depth == 1 or size.further is None else None
         yield _added(f"{size.name}_{depth}", outer[depth], none, target)
@@ -133,7 +115,7 @@ def steps(size: Size, blocks: int) -> Iterator[Figure]:
     for depth in DEPTHS:
         ratio = median(a / b for a, b in zip(outer[depth], inner[depth], strict=True))
         least = min(outer[depth]) / min(inner[depth])
-        yield Figure(f"{size.name}_{depth}_to_in_process", ratio, least, "x whole step in process")
+        yield Figure(f"{size.name}_{depth}_to_in_process", ratio, "x whole step in process", least=least)
 
 
 def resets(blocks: int) -> Iterator[Figure]:
@@ -158,8 +140,9 @@ def processes(blocks: int) -> Iterator[Figure]:
     sandbox.require()
     (workers,) = alternating(blocks, lambda: _seconds(lambda: sandbox.worker().close()))
     sandbox.close()
-    yield Figure("worker_start_and_end", median(workers) * 1e3, min(workers) * 1e3, "ms")
-    yield Figure("zygote_start", median(starts) * 1e3, min(starts) * 1e3, "ms, its first worker included")
+    yield Figure("worker_start_and_end", median(workers) * 1e3, "ms", least=min(workers) * 1e3)
+    unit = "ms, its first worker included"
+    yield Figure("zygote_start", median(starts) * 1e3, unit, least=min(starts) * 1e3)
 
 
 class Trusted(Rules[None]):
@@ -261,39 +244,6 @@ def trusted(size: Size, depth: int) -> Stack:
     return stack(Double(size), [ComponentSpec("bench/trusted")] * depth, plugins=Plugins({"bench": __name__}))
 
 
-def alternating(blocks: int, *sides: Callable[[], float]) -> tuple[list[float], ...]:
-    """Run the sides in turn, so many blocks, and return the seconds that each block of each side reports."""
-    for side in sides:
-        side()  # warm
-    times: tuple[list[float], ...] = tuple([] for _ in sides)
-    for _ in range(blocks):
-        for side, taken in zip(sides, times, strict=True):
-            taken.append(side())
-    return times
-
-
-def print_table(figures: Sequence[Figure]) -> None:
-    """Print a line for each figure."""
-    print(f"{'figure':28}{'median':>10}{'least':>10}  {'target':>8}  {'':6}  unit")
-    for figure in figures:
-        target = "" if figure.target is None else f"<= {figure.target:g}"
-        verdict = {None: "", True: "met", False: "missed"}[figure.met]
-        print(
-            f"{figure.name:28}{figure.value:10.2f}{figure.least:10.2f}  {target:>8}  {verdict:6}  {figure.unit}"
-        )
-
-
-def as_json(figure: Figure) -> JsonObject:
-    """Return a figure as plain data."""
-    return {
-        "value": figure.value,
-        "least": figure.least,
-        "unit": figure.unit,
-        "target": figure.target,
-        "met": figure.met,
-    }
-
-
 def _added(
     name: str,
     more: Sequence[float],
@@ -303,13 +253,13 @@ def _added(
     unit: str = "us added to a step",
 ) -> Figure:
     value = median(a - b for a, b in zip(more, less, strict=True))
-    return Figure(name, value * scale, (min(more) - min(less)) * scale, unit, target)
+    return Figure(name, value * scale, unit, target, least=(min(more) - min(less)) * scale)
 
 
 def _flatness(name: str, many: Sequence[float], one: Sequence[float], none: Sequence[float]) -> Figure:
     ratio = median((a - c) / (b - c) for a, b, c in zip(many, one, none, strict=True))
     least = (min(many) - min(none)) / (min(one) - min(none))
-    return Figure(f"{name}_16_to_1", ratio, least, "x what one layer adds", 2.0)
+    return Figure(f"{name}_16_to_1", ratio, "x what one layer adds", 2.0, least=least)
 
 
 def _step_seconds(env: Stack) -> float:

@@ -6,13 +6,14 @@ Both are whole processes of the same interpreter, started in turn; the figure is
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+
+from figures import Figure, show
 
 TARGET = 3.0
 HELP = (str(Path(sys.executable).with_name("envharness")), "--help")
@@ -27,23 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=25, help="processes of each kind")
     options = parser.parse_args(arguments)
     rounds = [(_seconds(HELP), _seconds(CLICK), _seconds(BARE)) for _ in range(options.rounds + 1)][1:]
-    ratio = median(shown / click for shown, click, _ in rounds)
-    milliseconds = [median(column) * 1e3 for column in zip(*rounds, strict=True)]
-    if options.as_json:
-        names = ("help_ms", "import_click_ms", "bare_python_ms")
-        figures = {
-            "help": {"value": ratio, "unit": "x import click", "target": TARGET, "met": ratio <= TARGET}
-        }
-        print(json.dumps({**figures, **dict(zip(names, milliseconds, strict=True))}, indent=2))
-        return
-    print(f"{'process':24}{'median ms':>10}")
-    for name, median_ms in zip(
-        ("envharness --help", "import click", "bare python"), milliseconds, strict=True
-    ):
-        print(f"{name:24}{median_ms:10.1f}")
-    print(
-        f"help: {ratio:.2f} x import click (target <= {TARGET:g}: {'met' if ratio <= TARGET else 'missed'})"
-    )
+    named = zip(("help", "import_click", "bare_python"), zip(*rounds, strict=True), strict=True)
+    ratio = Figure("help", median(shown / click for shown, click, _ in rounds), "x import click", TARGET)
+    times = [Figure(f"{name}_time", median(taken) * 1e3, "ms") for name, taken in named]
+    show([ratio, *times], as_json=options.as_json)
 
 
 def _seconds(command: Sequence[str]) -> float:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import subprocess
 import sys
@@ -29,32 +28,13 @@ from envharness_core.seeds import Seeds
 from envharness_core.spec import ComponentSpec
 from envharness_core.store import FILE, Store
 from envharness_core.trajectory import compressed
+from figures import Figure, show
 
 STEPS = 5
 WAIT = 0.2  # seconds, what a fast model takes
 ROUNDS = 3
 CPU_EPISODES = 6000
 STORED = 50_000
-
-
-@frozen
-class Figure:
-    """A measured figure, and what it may be at most, or at least."""
-
-    name: str
-    value: float
-    unit: str
-    most: float | None = None
-    least: float | None = None
-
-    @property
-    def met(self) -> bool | None:
-        """Whether the figure is within its target; None where it has none."""
-        if self.most is None and self.least is None:
-            return None
-        return (self.most is None or self.value <= self.most) and (
-            self.least is None or self.value >= self.least
-        )
 
 
 @frozen
@@ -92,15 +72,7 @@ def main() -> None:
         print(cpu_rate(ComponentSpec("inline")))
         return
     figures = [*waiting_policies(), *two_cores(), *many_episodes()]
-    if options.as_json:
-        print(json.dumps({figure.name: figure_json(figure) for figure in figures}, indent=2))
-        return
-    print(f"{'figure':32}{'value':>10}  {'target':>9}  {'':6}  unit")
-    for figure in figures:
-        target = f"<= {figure.most:g}" if figure.most is not None else ""
-        target = f">= {figure.least:g}" if figure.least is not None else target
-        verdict = {None: "", True: "met", False: "missed"}[figure.met]
-        print(f"{figure.name:32}{figure.value:10.3f}  {target:>9}  {verdict:6}  {figure.unit}")
+    show(figures, as_json=options.as_json)
 
 
 def waiting_policies() -> Iterator[Figure]:
@@ -109,7 +81,7 @@ def waiting_policies() -> Iterator[Figure]:
         executor = ComponentSpec("threads", {"threads": count})
         specs = jobs("bench/waiting", STEPS, count * ROUNDS)
         seconds = played(executor, specs)
-        yield Figure(f"waiting_{count}", seconds / (ROUNDS * STEPS * WAIT), "x the ideal", most=most)
+        yield Figure(f"waiting_{count}", seconds / (ROUNDS * STEPS * WAIT), "x the ideal", most)
 
 
 def two_cores() -> Iterator[Figure]:
@@ -117,7 +89,7 @@ def two_cores() -> Iterator[Figure]:
     inline = pinned_rate()
     local = cpu_rate(ComponentSpec("local", {"workers": 2}))
     again = pinned_rate()
-    yield Figure("local_2_to_pinned_inline", local / max(inline, again), "x the rate", least=1.6)
+    yield Figure("local_2_to_pinned_inline", local / max(inline, again), "x the rate", 1.6, bound=">=")
     yield Figure("local_2_rate", local, "episodes a second")
 
 
@@ -138,13 +110,13 @@ def many_episodes() -> Iterator[Figure]:
         total = sum(summary["rollouts"].values())
         early, late = sizes[1][1], sizes[-1][1]
         yield Figure("run_rate", total / seconds, f"episodes a second, {total:,} episodes")
-        yield Figure("memory_growth", (late - early) / 1e6, "MB from 10,000 episodes on", most=20.0)
+        yield Figure("memory_growth", (late - early) / 1e6, "MB from 10,000 episodes on", 20.0)
         yield Figure("store_size", (folder / FILE).stat().st_size / total, "bytes an episode")
         with Store.open(folder) as store:
             store._connection.execute("DELETE FROM meta WHERE name = 'summary'")
         began = time.perf_counter()
         campaign(long_run(), folder)
-        yield Figure("resume", time.perf_counter() - began, "s", most=3.0)
+        yield Figure("resume", time.perf_counter() - began, "s", 3.0)
 
 
 def long_run() -> JsonObject:
@@ -202,17 +174,6 @@ def resident(pid: int) -> int:
     """Return the resident memory of a process, in bytes."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def figure_json(figure: Figure) -> JsonObject:
-    """Return a figure as plain data."""
-    return {
-        "value": figure.value,
-        "unit": figure.unit,
-        "most": figure.most,
-        "least": figure.least,
-        "met": figure.met,
-    }
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -374,28 +373,3 @@ def test_the_command_line_survives_what_plugins_say_and_do(tmp_path: Path, plugi
     checked = envharness("check", "hostile/leaves", "--plugin", module, **where)
     assert checked.returncode == 1
     assert "SystemExit: 0" in checked.stdout
-
-
-def test_a_run_folder_is_read_where_nothing_may_be_written(tmp_path: Path, plugins: Plugins) -> None:
-    run(tmp_path, plugins)
-    copy = tmp_path / "copy"
-    shutil.copytree(tmp_path / "run", copy)
-    before = sorted((path.name, path.read_bytes()) for path in copy.iterdir())
-    (copy / FILE).chmod(0o444)
-    copy.chmod(0o555)
-    try:
-        assert envharness("report", copy).returncode == 0
-        assert envharness("verify", copy).returncode == 0
-    finally:
-        copy.chmod(0o755)
-    assert sorted((path.name, path.read_bytes()) for path in copy.iterdir()) == before
-
-
-def test_a_damaged_store_is_one_line(tmp_path: Path, plugins: Plugins) -> None:
-    run(tmp_path, plugins)
-    with Store.open(tmp_path / "run") as store:
-        store._connection.execute("UPDATE tasks SET result = '{}'")
-    done = envharness("report", tmp_path / "run")
-    assert done.returncode == 2
-    assert "the store is damaged" in done.stderr
-    assert done.stderr.count("\n") == 1

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envharness_core.objective import Decision
-from envharness_core.objectives.plan import Plan, Rule
+from envharness_core.objectives.plan import Looks, Plan, Rule
 from envharness_core.posterior import MIDDLES
 
 LAST = 7
@@ -47,8 +47,8 @@ def decided(plan: Plan, outcomes: tuple[bool, ...]) -> tuple[Decision, int]:
 @given(SHAPES)
 def test_a_curtailed_plan_decides_the_same_and_never_later(shape: tuple[int, int, int]) -> None:
     first, batch, seed = shape
-    patient = Plan(any_rule(seed), first, LAST, batch, curtail=False)
-    curtailed = Plan(any_rule(seed), first, LAST, batch)
+    patient = Plan(any_rule(seed), Looks(first, LAST, batch), curtail=False)
+    curtailed = Plan(any_rule(seed), Looks(first, LAST, batch))
     for outcomes in product((False, True), repeat=LAST):
         decision, seen = decided(patient, outcomes)
         sooner, fewer = decided(curtailed, outcomes)
@@ -60,8 +60,8 @@ def test_a_curtailed_plan_decides_the_same_and_never_later(shape: tuple[int, int
 @given(SHAPES)
 def test_no_rollout_is_asked_for_that_cannot_matter(shape: tuple[int, int, int]) -> None:
     first, batch, seed = shape
-    plan = Plan(any_rule(seed), first, LAST, batch)
-    patient = Plan(any_rule(seed), first, LAST, batch, curtail=False)
+    plan = Plan(any_rule(seed), Looks(first, LAST, batch))
+    patient = Plan(any_rule(seed), Looks(first, LAST, batch), curtail=False)
     for seen in range(1, LAST):
         for outcomes in product((False, True), repeat=seen):
             wins = sum(outcomes)
@@ -79,7 +79,7 @@ def finally_decided(plan: Plan, seen: int, wins: int, further: tuple[bool, ...])
 
 
 def test_a_whole_batch_is_asked_for_where_nothing_can_be_decided_in_it() -> None:
-    even = Plan(lambda wins, rollouts: Decision.ACCEPT if wins in (2, 3) else Decision.REFINE, 5, 5, 1)
+    even = Plan(lambda wins, rollouts: Decision.ACCEPT if wins in (2, 3) else Decision.REFINE, Looks(5, 5, 1))
     assert even.wanted(0, 0) == 4
     assert even.wanted(1, 4) == 1
     assert even.decide(4, 4) is Decision.REFINE
@@ -89,11 +89,11 @@ def test_a_whole_batch_is_asked_for_where_nothing_can_be_decided_in_it() -> None
 
 
 def test_nothing_is_accepted_without_a_rollout() -> None:
-    lenient = Plan(lambda wins, rollouts: Decision.ACCEPT, 5, 5, 1)
+    lenient = Plan(lambda wins, rollouts: Decision.ACCEPT, Looks(5, 5, 1))
     assert lenient.decide(0, 0) is Decision.MORE
     assert lenient.wanted(0, 0) == 1
     assert lenient.decide(0, 1) is Decision.ACCEPT
-    assert Plan(lambda wins, rollouts: Decision.REFINE, 5, 5, 1).decide(0, 0) is Decision.REFINE
+    assert Plan(lambda wins, rollouts: Decision.REFINE, Looks(5, 5, 1)).decide(0, 0) is Decision.REFINE
 
 
 @given(SHAPES)
@@ -101,7 +101,7 @@ def test_the_chance_of_acceptance_is_that_of_all_sequences_that_it_accepts(
     shape: tuple[int, int, int],
 ) -> None:
     first, batch, seed = shape
-    plan = Plan(any_rule(seed), first, LAST, batch)
+    plan = Plan(any_rule(seed), Looks(first, LAST, batch))
     wins = [sum(o) for o in product((False, True), repeat=LAST) if decided(plan, o)[0] is Decision.ACCEPT]
     for cell in (0, 37, 100, 199):
         rate = MIDDLES[cell]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +33,11 @@ CONFIG: JsonObject = {
 }
 
 Copied = Callable[[str], Path]
+
+
+def envharness(*args: str | Path, said: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "envharness_core.cli.main", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, input=said)
 
 
 @pytest.fixture(scope="session")

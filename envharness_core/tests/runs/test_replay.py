@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +16,7 @@ from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import BRIDGE, EXECUTOR, POLICY
 from envharness_core.store import FILE, Store
 
-from .conftest import CONFIG, Copied
-
-
-def envharness(*args: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "envharness_core.cli.main", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+from .conftest import CONFIG, Copied, envharness
 
 
 class Closed(Plugins):

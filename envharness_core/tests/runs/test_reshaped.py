@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +16,7 @@ from envharness_core.reshaped import Reshaped, ReshapedTask, read_reshaped, task
 from envharness_core.spec import ComponentSpec
 from envharness_core.store import Store
 
-from .conftest import Copied
-
-
-def envharness(*args: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "envharness_core.cli.main", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+from .conftest import Copied, envharness
 
 
 @pytest.fixture

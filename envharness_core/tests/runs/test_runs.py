@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -24,12 +22,7 @@ from envharness_core.jsondata import JsonObject
 from envharness_core.store import FILE, Store, locked
 from envharness_core.verify import verify_run
 
-from .conftest import CONFIG, Copied
-
-
-def envharness(*args: str | Path, said: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "envharness_core.cli.main", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, input=said)
+from .conftest import CONFIG, Copied, envharness
 
 
 def aged(folder: Path, days: float) -> None:

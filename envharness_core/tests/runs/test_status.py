@@ -24,14 +24,9 @@ from envharness_core.jsondata import JsonObject
 from envharness_core.status import run_status
 from envharness_core.store import Store
 
-from .conftest import CONFIG, Copied
+from .conftest import CONFIG, Copied, envharness
 
 LONG: JsonObject = {**CONFIG, "report": {"rollouts": 100_000}}
-
-
-def envharness(*args: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "envharness_core.cli.main", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def beat(folder: Path, **changes: object) -> None:

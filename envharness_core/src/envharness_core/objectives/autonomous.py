@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from attrs import field, frozen, validators
 
-from envharness_core.objectives.rate_gate import SHARE, RateGate, RateGateConfig, band_shares
+from envharness_core.objectives.gate import SHARE, GateConfig
+from envharness_core.objectives.rate_gate import RateGate, band_shares
 from envharness_core.posterior import MIDDLES, beta_cdf
 
 
 @frozen(kw_only=True)
-class AutonomousConfig(RateGateConfig):
+class AutonomousConfig(GateConfig):
     """What counts as learnable, and as progress.
 
     Args:
@@ -20,7 +21,7 @@ class AutonomousConfig(RateGateConfig):
         margin: by how much the success rate has to come closer to one half than the unchanged task's; a rate that
             is that close to it will do in any case. Above 0, below 0.5.
 
-    The rest is as in ``RateGateConfig``.
+    The rest is as in ``GateConfig``.
     """
 
     floor: float = field(default=0.1, validator=SHARE)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from math import exp, log
 
+from attrs import frozen
+
 from envharness_core.objective import Decision
 from envharness_core.posterior import CELLS, log_likelihood
 
@@ -15,30 +17,54 @@ Rule = Callable[[int, int], Decision]
 _ACCEPTED, _REFUSED = 1, 2
 
 
-class Plan:
-    """A sequential test: a rule, and after how many rollouts it is asked.
+@frozen
+class Looks:
+    """When a gate looks at the numbers: after ``first`` rollouts, after each further ``batch``, and from ``last`` on.
 
-    Looks are after ``first`` rollouts, then after each further ``batch``, and after ``last``, where the rule must
-    decide. Curtailed, a plan decides as soon as all that could still happen leads to the same decision: it decides what
+    Args:
+        first, last: the fewest and the most rollouts, ``1 <= first <= last``.
+        batch: how many rollouts lie between two looks, at least 1.
+    """
+
+    first: int
+    last: int
+    batch: int
+
+    def at(self, rollouts: int) -> bool:
+        """Say whether there is a look after so many rollouts."""
+        regular = rollouts >= self.first and (rollouts - self.first) % self.batch == 0
+        return regular or rollouts >= self.last
+
+    def after(self, rollouts: int) -> int:
+        """Return after how many rollouts the next look is; the same number where none is left."""
+        if rollouts < self.first:
+            return self.first
+        passed = (rollouts - self.first) // self.batch
+        return max(rollouts, min(self.last, self.first + (passed + 1) * self.batch))
+
+
+class Plan:
+    """A sequential test: a rule, and the looks at which it is asked; at the last one it must decide.
+
+    Curtailed, a plan decides as soon as all that could still happen leads to the same decision: it decides what
     the uncurtailed one would, earlier; only it accepts nothing without a rollout.
 
     Args:
         rule: the decision after (wins, rollouts); asked at looks, and beyond the last one.
-        first, last: the fewest and the most rollouts, ``1 <= first <= last``.
-        batch: how many rollouts lie between two looks, at least 1.
+        looks: when the rule is asked.
         curtail: whether to stop when the decision is certain.
     """
 
-    def __init__(self, rule: Rule, first: int, last: int, batch: int, *, curtail: bool = True) -> None:
+    def __init__(self, rule: Rule, looks: Looks, *, curtail: bool = True) -> None:
         self._rule = rule
-        self._first, self._last, self._batch = first, last, batch
+        self._looks = looks
         self._curtail = curtail
         self._known: dict[tuple[int, int], Decision] = {}
 
     def decide(self, wins: int, rollouts: int) -> Decision:
         """Return the decision after so many wins in so many rollouts, or ``MORE``."""
         said = self._said(wins, rollouts)
-        if said is not Decision.MORE or not self._curtail or rollouts >= self._last:
+        if said is not Decision.MORE or not self._curtail or rollouts >= self._looks.last:
             return said
         outcomes = self._outcomes[rollouts][wins]
         if outcomes == _ACCEPTED and rollouts:
@@ -53,7 +79,7 @@ class Plan:
 
     def wanted(self, wins: int, rollouts: int) -> int:
         """Return how many rollouts to ask for before anything can be decided; up to the next look if all is."""
-        look = self._next_look(rollouts)
+        look = self._looks.after(rollouts)
         if not self._curtail or self.decide(wins, rollouts) is not Decision.MORE:
             return look - rollouts
         for further in range(1, look - rollouts):
@@ -73,7 +99,7 @@ class Plan:
     def _ways_to_accept(self) -> Iterator[tuple[int, int, int]]:
         """Yield (wins, rollouts) at which the plan accepts, and in how many orders it gets there."""
         row = [1]
-        for rollouts in range(self._last + 1):
+        for rollouts in range(self._looks.last + 1):
             after = [0] * (rollouts + 2)
             for wins, ways in enumerate(row):
                 if not ways:
@@ -87,10 +113,7 @@ class Plan:
             row = after
 
     def _said(self, wins: int, rollouts: int) -> Decision:
-        look = rollouts >= self._last or (
-            rollouts >= self._first and (rollouts - self._first) % self._batch == 0
-        )
-        if not look:
+        if not self._looks.at(rollouts):
             return Decision.MORE
         if (wins, rollouts) not in self._known:
             self._known[wins, rollouts] = self._rule(wins, rollouts)
@@ -100,7 +123,7 @@ class Plan:
     def _outcomes(self) -> list[list[int]]:
         """For each (rollouts, wins), which decisions the plan may still come to, as a set of bits."""
         rows: list[list[int]] = []
-        for rollouts in range(self._last, -1, -1):
+        for rollouts in range(self._looks.last, -1, -1):
             row = []
             for wins in range(rollouts + 1):
                 said = self._said(wins, rollouts)
@@ -110,12 +133,6 @@ class Plan:
                     row.append(_ACCEPTED if said is Decision.ACCEPT else _REFUSED)
             rows.append(row)
         return rows[::-1]
-
-    def _next_look(self, rollouts: int) -> int:
-        if rollouts < self._first:
-            return self._first
-        passed = (rollouts - self._first) // self._batch
-        return max(rollouts, min(self._last, self._first + (passed + 1) * self._batch))
 
 
 def _log_sum(logs: list[float]) -> float:

@@ -17,55 +17,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from attrs import field, frozen, validators
-
 from envharness_core.episode import Episode
 from envharness_core.objective import Decision, Direction, Judgement, Objective
+from envharness_core.objectives.gate import GateConfig
 from envharness_core.objectives.plan import Plan
 from envharness_core.posterior import CELLS, MIDDLES, cell_posterior, log_likelihood
 
-SHARE = [validators.ge(0.0), validators.le(1.0)]
-MOST_ROLLOUTS = 200
 _ROUNDING = 1e-9
 
-
-@frozen(kw_only=True)
-class RateGateConfig:
-    """How sure a gate of rates has to be, and what it may spend.
-
-    Args:
-        prior: both parameters of each rate's Beta prior; 0.5 is Jeffreys'.
-        accept: the posterior probability of the wanted at which a candidate is accepted.
-        reject: the one at which it is given up.
-        min_rollouts: no verdict on fewer graded rollouts.
-        max_rollouts: a candidate that is undecided then is given up; at most 200.
-        batch: how many rollouts lie between two looks at the numbers.
-        curtail: whether rollouts that can't change the decision are left out.
-        confirm_rollouts: fresh rollouts that confirm an accepted candidate; 0 for none.
-        confirm: the posterior probability below which the confirmation refuses, where the attempt counts as one that
-            was picked for its numbers.
-    """
-
-    prior: float = field(default=0.5, validator=validators.gt(0))
-    accept: float = field(default=0.8, validator=SHARE)
-    reject: float = field(default=0.1, validator=SHARE)
-    min_rollouts: int = field(default=6, validator=validators.ge(1))
-    max_rollouts: int = field(default=30, validator=[validators.ge(1), validators.le(MOST_ROLLOUTS)])
-    batch: int = field(default=2, validator=validators.ge(1))
-    curtail: bool = True
-    confirm_rollouts: int = field(default=10, validator=[validators.ge(0), validators.le(MOST_ROLLOUTS)])
-    confirm: float = field(default=0.5, validator=SHARE)
-
-    def __attrs_post_init__(self) -> None:
-        if self.reject >= self.accept:
-            raise ValueError(f"reject must be below accept: {self.reject} >= {self.accept}")
-        if self.min_rollouts > self.max_rollouts:
-            raise ValueError(
-                f"min_rollouts must not be above max_rollouts: {self.min_rollouts} > {self.max_rollouts}"
-            )
-
-
-GateConfigT = TypeVar("GateConfigT", bound=RateGateConfig)
+GateConfigT = TypeVar("GateConfigT", bound=GateConfig)
 
 
 class Aim:
@@ -168,7 +128,7 @@ class RateGate(Objective[GateConfigT]):
             undecided = likely > config.reject and rollouts < config.max_rollouts
             return Decision.MORE if undecided else Decision.REFINE
 
-        return Plan(rule, config.min_rollouts, config.max_rollouts, config.batch, curtail=config.curtail)
+        return Plan(rule, config.looks, curtail=config.curtail)
 
     def _proven(self, wins: int) -> bool:
         """Say whether what an acceptance needs beside the probability has been seen."""

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 from attrs import field, frozen
 
-from envharness_core.objectives.rate_gate import SHARE, RateGate, RateGateConfig, band_shares
+from envharness_core.objectives.gate import SHARE, GateConfig
+from envharness_core.objectives.rate_gate import RateGate, band_shares
 
 
 @frozen(kw_only=True)
-class RedTeamConfig(RateGateConfig):
+class RedTeamConfig(GateConfig):
     """How low the success rate has to be, and what counts as solvable.
 
     Args:
         high: the success rate that a candidate may have at most, above ``floor``.
         floor: the one that it must have at least, to be solvable.
 
-    The rest is as in ``RateGateConfig``.
+    The rest is as in ``GateConfig``.
     """
 
     high: float = field(default=0.2, validator=SHARE)

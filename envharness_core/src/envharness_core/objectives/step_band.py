@@ -8,51 +8,31 @@ from attrs import field, frozen, validators
 
 from envharness_core.episode import Episode
 from envharness_core.objective import Decision, Direction, Judgement, Objective
-from envharness_core.objectives.rate_gate import MOST_ROLLOUTS, SHARE
+from envharness_core.objectives.gate import GateConfig
 from envharness_core.posterior import beta_cdf
 
 
 @frozen(kw_only=True)
-class StepBandConfig:
+class StepBandConfig(GateConfig):
     """The band of steps, and how sure the gate has to be.
 
     Args:
         low, high: the steps that are wanted, inclusive, ``1 <= low <= high``; the policy's actions in a successful
             rollout, blocked, failed and malformed ones included.
         min_wins: successes that a candidate needs, so that it can be solved; at least 1.
-        prior: of a success with too few, the wanted, or too many steps; all three parameters of a Dirichlet prior.
-        accept: the posterior probability that the median is in the band at which a candidate is accepted.
-        reject: the one at which it is given up.
-        min_rollouts: no verdict on fewer graded rollouts.
-        max_rollouts: a candidate that is undecided then is given up; at most 200.
-        batch: how many rollouts lie between two looks at the numbers.
-        curtail: whether a candidate that no further rollouts could save is given up at once.
-        confirm_rollouts: fresh rollouts that confirm an accepted candidate; 0 for none.
-        confirm: the posterior probability, over these alone, below which the confirmation refuses.
+
+    The rest is as in ``GateConfig``. The prior is that of a success with too few, the wanted, or too many steps; the
+    probabilities are those that the median is in the band, and the confirmation's rests on its own rollouts alone.
     """
 
     low: int = field(validator=validators.ge(1))
     high: int = field(validator=validators.ge(1))
     min_wins: int = field(default=3, validator=validators.ge(1))
-    prior: float = field(default=0.5, validator=validators.gt(0))
-    accept: float = field(default=0.8, validator=SHARE)
-    reject: float = field(default=0.1, validator=SHARE)
-    min_rollouts: int = field(default=6, validator=validators.ge(1))
-    max_rollouts: int = field(default=30, validator=[validators.ge(1), validators.le(MOST_ROLLOUTS)])
-    batch: int = field(default=2, validator=validators.ge(1))
-    curtail: bool = True
-    confirm_rollouts: int = field(default=10, validator=[validators.ge(0), validators.le(MOST_ROLLOUTS)])
-    confirm: float = field(default=0.5, validator=SHARE)
 
     def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
         if self.low > self.high:
             raise ValueError(f"low must not be above high: {self.low} > {self.high}")
-        if self.reject >= self.accept:
-            raise ValueError(f"reject must be below accept: {self.reject} >= {self.accept}")
-        if self.min_rollouts > self.max_rollouts:
-            raise ValueError(
-                f"min_rollouts must not be above max_rollouts: {self.min_rollouts} > {self.max_rollouts}"
-            )
         if self.min_wins > self.max_rollouts:
             raise ValueError(
                 f"min_wins must not be above max_rollouts: {self.min_wins} > {self.max_rollouts}"
@@ -90,8 +70,7 @@ class StepBand(Objective[StepBandConfig]):
         config, tally = self.config, self._tally(attempt)
         likely, direction = self._likely(tally), self._direction(tally)
         reason = self._says(tally, likely)
-        look = self._look(tally.rollouts)
-        at_look = self._look(tally.rollouts - 1) == tally.rollouts or tally.rollouts >= config.max_rollouts
+        at_look = config.looks.at(tally.rollouts)
         if at_look and likely >= config.accept and tally.wins >= config.min_wins:
             spare = min(config.batch, max(0, config.max_rollouts - tally.rollouts))
             return Judgement(Decision.ACCEPT, "leave", likely, reason, spare)
@@ -102,7 +81,9 @@ class StepBand(Objective[StepBandConfig]):
         if config.curtail and not self._can_be_saved(tally, config.max_rollouts, config.accept):
             reason += "; further rollouts couldn't change that"
             return Judgement(Decision.REFINE, direction, likely, reason)
-        return Judgement(Decision.MORE, direction, likely, reason, look - tally.rollouts)
+        return Judgement(
+            Decision.MORE, direction, likely, reason, config.looks.after(tally.rollouts) - tally.rollouts
+        )
 
     def confirm(
         self, baseline: Sequence[Episode], attempt: Sequence[Episode], confirmation: Sequence[Episode]
@@ -141,14 +122,6 @@ class StepBand(Objective[StepBandConfig]):
         """Say whether a candidate would be accepted if all rollouts to come were as wanted."""
         best = Tally(tally.below, tally.inside + total - tally.rollouts, tally.above, total)
         return best.wins >= self.config.min_wins and self._likely(best) >= wanted
-
-    def _look(self, rollouts: int) -> int:
-        """Return the next look after so many rollouts."""
-        config = self.config
-        if rollouts < config.min_rollouts:
-            return config.min_rollouts
-        passed = (rollouts - config.min_rollouts) // config.batch
-        return min(config.max_rollouts, config.min_rollouts + (passed + 1) * config.batch)
 
     def _direction(self, tally: Tally) -> Direction:
         """Too many steps and too few successes ask for help, too few steps for hindrance."""

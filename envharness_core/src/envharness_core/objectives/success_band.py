@@ -8,15 +8,16 @@ from typing import Literal
 from attrs import field, frozen, validators
 
 from envharness_core.objective import Decision
-from envharness_core.objectives.plan import Plan
-from envharness_core.objectives.rate_gate import MOST_ROLLOUTS, SHARE, RateGate, RateGateConfig, band_shares
+from envharness_core.objectives.gate import MOST_ROLLOUTS, SHARE, GateConfig
+from envharness_core.objectives.plan import Looks, Plan
+from envharness_core.objectives.rate_gate import RateGate, band_shares
 from envharness_core.posterior import band_posterior
 
 _ROUNDING = 1e-9
 
 
 @frozen(kw_only=True)
-class SuccessBandConfig(RateGateConfig):
+class SuccessBandConfig(GateConfig):
     """The band, and how sure the gate has to be.
 
     Args:
@@ -26,7 +27,7 @@ class SuccessBandConfig(RateGateConfig):
         fixed_rollouts: K, the rollouts of a fixed gate; the keys of the sequential one then say nothing, except
             ``prior``, ``batch``, ``curtail`` and those of the confirmation.
 
-    The rest is as in ``RateGateConfig``.
+    The rest is as in ``GateConfig``.
 
     Source: ``benchmarks/gate.py``, which computes exactly what these defaults accept and spend.
     """
@@ -72,7 +73,7 @@ class SuccessBand(RateGate[SuccessBandConfig]):
         if self.config.gate == "sequential":
             return super()._plan(shares)
         count = self.config.fixed_rollouts
-        return Plan(self._estimate, count, count, self.config.batch, curtail=self.config.curtail)
+        return Plan(self._estimate, Looks(count, count, self.config.batch), curtail=self.config.curtail)
 
     def _estimate(self, wins: int, rollouts: int) -> Decision:
         """Judge the share of successes at face value."""

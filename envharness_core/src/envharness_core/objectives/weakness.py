@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from attrs import field, frozen, validators
 
-from envharness_core.objectives.rate_gate import SHARE, RateGate, RateGateConfig, band_shares
+from envharness_core.objectives.gate import SHARE, GateConfig
+from envharness_core.objectives.rate_gate import RateGate, band_shares
 from envharness_core.posterior import MIDDLES, beta_cdf
 
 _LONGEST = 1000
 
 
 @frozen(kw_only=True)
-class WeaknessConfig(RateGateConfig):
+class WeaknessConfig(GateConfig):
     """What to aim at, and how much of an effect proves it.
 
     Args:
@@ -21,7 +22,7 @@ class WeaknessConfig(RateGateConfig):
         margin: by how much the success rate has to be below the unchanged task's, above 0.
         floor: the success rate that a candidate must leave at least, so that it can be solved.
 
-    The rest is as in ``RateGateConfig``. The unchanged task's rate is as uncertain as its baseline leaves it.
+    The rest is as in ``GateConfig``. The unchanged task's rate is as uncertain as its baseline leaves it.
     """
 
     sentence: str
