@@ -280,7 +280,13 @@ def test_help_lists_every_command() -> None:
 def test_an_interrupted_run_says_so_and_goes_on(config: Path, tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "envharness_core.cli.main", "run", config, "--run-dir", tmp_path / "run"]
     longer = ["--set", "report.rollouts=2000", "--set", 'executor={use="local", workers=1}']
-    with subprocess.Popen([*map(str, command), *longer], stderr=subprocess.PIPE, text=True) as process:
+
+    def hear_hang_ups() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests themselves run under nohup
+
+    with subprocess.Popen(
+        [*map(str, command), *longer], stderr=subprocess.PIPE, text=True, preexec_fn=hear_hang_ups
+    ) as process:
         deadline = time.monotonic() + 60
         while not _episodes(tmp_path / "run") and time.monotonic() < deadline:
             time.sleep(0.05)
