@@ -18,7 +18,9 @@
     ├── SandboxError           the operator: the rules sandbox broke down; says nothing about the rules
     ├── ExecutorError          the operator: episodes couldn't be played, or were lost
     ├── RunError               the operator: a run stopped early, because too much failed
-    └── ProviderError          the operator: a model's service failed
+    ├── ProviderError          the operator: a model's service failed
+    │   └── AccessError        it refuses the key, the account or the model: asking again is no use
+    └── ContextError           nobody: the agent's context is full, which ends its episode
 """
 
 from __future__ import annotations
@@ -175,6 +177,14 @@ class RunError(EnvHarnessError):
 
 class ProviderError(EnvHarnessError):
     """A model's service failed, refused or limited a call; says nothing about the policy."""
+
+
+class AccessError(ProviderError):
+    """A model's service refuses the key, the account or the model; whoever else asks is refused too."""
+
+
+class ContextError(EnvHarnessError):
+    """An agent's context is full. A policy raises it; the episode then ends as ``agent_limit`` and is graded."""
 
 
 PLUGIN_FAULTS = (Exception, SystemExit)
