@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from envharness_core.plugins import Plugins
     from envharness_core.policy import Policy, Reply
     from envharness_core.sandbox.config import SandboxConfig
+    from envharness_core.skills.embedder import Embedder
+    from envharness_core.skills.extractor import Experience, Extractor
+    from envharness_core.skills.skill import Skill
     from envharness_core.spec import ComponentSpec
     from envharness_core.stacks import Stack
     from envharness_core.tools import Tool
@@ -54,12 +57,15 @@ _HOMES = {
     "Decision": "objective",
     "Designer": "designer",
     "Diagnosis": "designer",
+    "Embedder": "skills.embedder",
     "Env": "env",
     "EnvState": "data",
     "Episode": "episode",
     "EpisodeSpec": "episode",
     "Evidence": "designer",
     "Executor": "executor",
+    "Experience": "skills.extractor",
+    "Extractor": "skills.extractor",
     "Judgement": "objective",
     "Layer": "layer",
     "Limits": "episode",
@@ -75,6 +81,7 @@ _HOMES = {
     "ResetResponse": "data",
     "Rules": "layers.rules",
     "SandboxConfig": "sandbox.config",
+    "Skill": "skills.skill",
     "Stack": "stacks",
     "StepResponse": "data",
     "TaskSummary": "data",
@@ -101,12 +108,15 @@ __all__ = [
     "Decision",
     "Designer",
     "Diagnosis",
+    "Embedder",
     "Env",
     "EnvState",
     "Episode",
     "EpisodeSpec",
     "Evidence",
     "Executor",
+    "Experience",
+    "Extractor",
     "Judgement",
     "Layer",
     "Limits",
@@ -122,6 +132,7 @@ __all__ = [
     "ResetResponse",
     "Rules",
     "SandboxConfig",
+    "Skill",
     "Stack",
     "StepResponse",
     "TaskSummary",

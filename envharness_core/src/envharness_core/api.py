@@ -10,7 +10,8 @@ from typing import cast
 
 from attrs import frozen
 
-from envharness_core.campaigns.run import Listener, run_campaign
+from envharness_core.campaigns.holding import Listener
+from envharness_core.campaigns.run import run_campaign
 from envharness_core.config import RunConfig, make_config, read_config
 from envharness_core.converter import structure
 from envharness_core.env import Bridge
@@ -180,6 +181,7 @@ def report_html(folder: Path | str, path: Path | str, *, megabytes: float = MEGA
     """
     folder = Path(folder)
     with Store.open(folder, read_only=True) as store:
+        store.require_campaign()
         try:
             config = make_config(cast("JsonObject", store.meta("config")))
             return write_page(store, config, Path(path), megabytes)

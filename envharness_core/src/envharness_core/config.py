@@ -9,24 +9,31 @@ from typing import Any, cast
 
 from attrs import Factory, evolve, field, frozen, validators
 
+from envharness_core.account import Budget
 from envharness_core.component import Kind
 from envharness_core.converter import structure, unstructure
 from envharness_core.episode import Limits
 from envharness_core.errors import ConfigError, DataError
-from envharness_core.jsondata import JsonObject, copy_object
-from envharness_core.kinds import BRIDGE, DESIGNER, EXECUTOR, OBJECTIVE, POLICY
+from envharness_core.jsondata import Json, JsonObject, copy_object
+from envharness_core.kinds import BRIDGE, DESIGNER, EMBEDDER, EXECUTOR, EXTRACTOR, OBJECTIVE, POLICY
 from envharness_core.plugins import Plugins
 from envharness_core.sandbox.config import SandboxConfig
 from envharness_core.spec import ComponentSpec
 
 CONFIG_VERSION = 1
 
-_PLACES = ("executor", "sandbox", "cache")
+_PLACES = ("executor", "sandbox", "cache", "budget", "settings")
+_LATER = ("evaluation",)  # what is done with a run afterwards
+_LEARNING = ("extractor", "embedder", "skills")
 _PATIENCE = ("backoff", "max_excluded")
+
+CONDITIONS = ("none", "original", "reshaped")
+"""What a policy can be given in an evaluation without naming a bank: nothing, or skills that are learnt for it."""
 
 _MOST = 1_000_000  # of anything that is rolled out: beyond it, a number is a slip of the finger
 _COUNT = [validators.ge(0), validators.le(_MOST)]
 _POSITIVE = [validators.ge(1), validators.le(_MOST)]
+_SHARE = [validators.ge(0.0), validators.le(1.0)]
 
 
 @frozen
@@ -105,6 +112,71 @@ class ReportConfig:
 
 
 @frozen
+class SkillsConfig:
+    """How skills are learnt from rollouts, and given to a policy.
+
+    Args:
+        rollouts: rollouts of an environment that its skills are learnt from, at most.
+        per_task: skills of an environment, at most.
+        capacity: skills of a bank, at most.
+        retrieve: skills that a policy is given for a task, at most.
+        threshold: the similarity to the task, in [0, 1], below which a skill isn't given.
+        diversity: how much a skill that says the same as a better one is passed over, in [0, 1]; 0 ranks by similarity
+            alone.
+        coevolve: whether a campaign's policy is given the skills of finished waves; see ``campaign.rounds``.
+    """
+
+    rollouts: int = field(default=5, validator=_POSITIVE)
+    per_task: int = field(default=3, validator=_POSITIVE)
+    capacity: int = field(default=1000, validator=_POSITIVE)
+    retrieve: int = field(default=3, validator=_POSITIVE)
+    threshold: float = field(default=0.0, validator=_SHARE)
+    diversity: float = field(default=0.3, validator=_SHARE)
+    coevolve: bool = False
+
+
+@frozen
+class EvaluationConfig:
+    """How skills are evaluated on the untouched benchmark: one attempt a task and run, under every condition.
+
+    Args:
+        split: the bridge's split that is held out.
+        limit: the first so many tasks of it; None for all.
+        ids: these tasks of the split instead.
+        runs: R, independent runs.
+        conditions: which banks the policy is given: ``none``; ``original``, learnt on the untouched environments;
+            ``reshaped``, learnt on the stacks that a campaign accepted; or a name in ``banks``.
+        banks: further banks, as ``{condition: file}``.
+        seal: a file in which every scoring of this split is logged. Where it is given, the split is scored only when
+            that is asked for in so many words, and only once.
+    """
+
+    split: str = "test"
+    limit: int | None = field(default=None, validator=validators.optional(validators.and_(*_POSITIVE)))
+    ids: tuple[str, ...] | None = None
+    runs: int = field(default=3, validator=_POSITIVE)
+    conditions: tuple[str, ...] = ("none", "original", "reshaped")
+    banks: dict[str, str] = Factory(dict)
+    seal: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        known = (*CONDITIONS, *self.banks)
+        for name in self.conditions:
+            if name not in known:
+                raise ValueError(f"conditions: unknown condition {name!r}; known: {', '.join(known)}")
+        if len(set(self.conditions)) < len(self.conditions) or not self.conditions:
+            raise ValueError("conditions must name at least one, and each once")
+        taken = [name for name in self.banks if name in CONDITIONS]
+        if taken:
+            raise ValueError(f"banks: {taken[0]!r} is the name of a condition that is learnt; take another")
+
+    @property
+    def tasks(self) -> TaskSelection:
+        """The held-out tasks."""
+        return TaskSelection(self.split, self.limit, self.ids)
+
+
+@frozen
 class RunConfig:
     """A whole run.
 
@@ -120,6 +192,12 @@ class RunConfig:
         demonstrator: a policy whose wins a designer may build on where the policy has none; None for none.
         campaign: how rollouts are spent.
         report: what is measured afterwards.
+        extractor: who makes skills of rollouts.
+        embedder: how skills are compared with tasks; None by their words.
+        skills: how they are learnt and given.
+        evaluation: how they are evaluated on the untouched benchmark.
+        budget: what may be used of models. Changes no result.
+        settings: what plugins are told that changes no result, such as keys and limits, as ``{plugin: settings}``.
         executor: where episodes are played; changes no result.
         sandbox: how rules that are given as source code run; changes no result.
         cache: a folder in which runs share their baselines; None for none. Changes no result.
@@ -137,6 +215,12 @@ class RunConfig:
     demonstrator: ComponentSpec | None = None
     campaign: CampaignConfig = Factory(CampaignConfig)
     report: ReportConfig = Factory(ReportConfig)
+    extractor: ComponentSpec = Factory(lambda: ComponentSpec("core/contrast"))
+    embedder: ComponentSpec | None = None
+    skills: SkillsConfig = Factory(SkillsConfig)
+    evaluation: EvaluationConfig = Factory(EvaluationConfig)
+    budget: Budget = Factory(Budget)
+    settings: dict[str, JsonObject] = Factory(dict)
     executor: ComponentSpec = Factory(lambda: ComponentSpec("core/local"))
     sandbox: SandboxConfig = Factory(SandboxConfig)
     cache: str | None = None
@@ -147,10 +231,14 @@ class RunConfig:
         return unstructure(self)
 
     def identity(self) -> JsonObject:
-        """Return what decides the run's results: not where it is played, nor how long it waits for what failed."""
+        """Return what decides the campaign's results: not where it is played, nor how long it waits for what failed.
+
+        How skills are learnt belongs to it only where they are given to the policy within the campaign.
+        """
         told: Any = self.as_json()
         campaign = {key: value for key, value in told["campaign"].items() if key not in _PATIENCE}
-        return {key: value for key, value in told.items() if key not in _PLACES} | {"campaign": campaign}
+        left_out = (*_PLACES, *_LATER, *(() if self.skills.coevolve else _LEARNING))
+        return {key: value for key, value in told.items() if key not in left_out} | {"campaign": campaign}
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
@@ -171,7 +259,31 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     for override in overrides:
         override_key(data, override)
-    return make_config(data, str(path))
+    return make_config(cast("JsonObject", _with_files(data, path.parent, "")), str(path))
+
+
+def _with_files(value: Json, folder: Path, where: str) -> Json:
+    """Return plain data in which each table ``{from_file = "name"}`` is the text of that file.
+
+    Raises:
+        ConfigError: a file can't be read.
+    """
+    if isinstance(value, list):
+        return [_with_files(item, folder, f"{where}[{index}]") for index, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"from_file"}:
+        return _text_of(folder / str(value["from_file"]), where)
+    return {key: _with_files(item, folder, f"{where}.{key}".lstrip(".")) for key, item in value.items()}
+
+
+def _text_of(path: Path, where: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{where}.from_file: {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}.from_file: {path}: not UTF-8 ({error.reason})") from error
 
 
 def make_config(data: JsonObject, where: str = "config") -> RunConfig:
@@ -220,6 +332,8 @@ def resolve(config: RunConfig, plugins: Plugins) -> RunConfig:
         designer=full(DESIGNER, config.designer, "designer"),
         demonstrator=maybe(config.demonstrator, "demonstrator"),
         executor=full(EXECUTOR, config.executor, "executor"),
+        extractor=full(EXTRACTOR, config.extractor, "extractor"),
+        embedder=None if config.embedder is None else full(EMBEDDER, config.embedder, "embedder"),
         report=evolve(
             config.report,
             weaker=maybe(config.report.weaker, "report.weaker"),

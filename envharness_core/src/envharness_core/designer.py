@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Generic
+from typing import Generic, Literal
 
 from attrs import Factory, field, frozen
 
@@ -13,6 +13,7 @@ from envharness_core.data import TaskSummary
 from envharness_core.episode import Episode, Limits
 from envharness_core.jsondata import JsonObject
 from envharness_core.objective import Decision, Direction, Judgement
+from envharness_core.session import Attachable
 from envharness_core.spec import ComponentSpec, layers_digest
 from envharness_core.tools import Tool
 from envharness_core.trajectory import Trajectory
@@ -141,8 +142,10 @@ class Evidence:
     seed: int
 
 
-class Designer(ABC, Generic[ConfigT]):
+class Designer(Attachable, ABC, Generic[ConfigT]):
     """Writes candidates. Keeps no state between calls: what it knows is in the evidence and the history.
+
+    A ``ProviderError`` out of any call stops the run, which can go on later; whatever else is raised costs the task.
 
     The smallest one::
 
@@ -154,6 +157,9 @@ class Designer(ABC, Generic[ConfigT]):
                 rate = 0.1 * (len(history) + 1)
                 return Candidate((ComponentSpec("faults", {"rate": rate}),)) if rate < 0.6 else None
     """
+
+    waits: bool = False
+    """Whether its calls wait for something, such as a model; they are then made in threads, several at a time."""
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config
@@ -167,6 +173,10 @@ class Designer(ABC, Generic[ConfigT]):
         self, evidence: Evidence, diagnosis: Diagnosis, history: Sequence[Attempt]
     ) -> Candidate | None:
         """Write the next candidate, or return None to give the task up."""
+
+    def show(self, evidence: Evidence, stage: Literal["diagnose", "propose"]) -> str:
+        """Return what it would be told at a stage, for a person to read; asks nobody."""
+        return "this designer reads numbers and trajectories; there is no prompt"
 
     def check(self, build: Callable[[Sequence[ComponentSpec]], None]) -> None:
         """Refuse, before a run begins, a config whose layers can't be built.

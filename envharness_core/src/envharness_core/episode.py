@@ -165,6 +165,8 @@ class Record:
 
     episode: Episode
     blob: bytes = field(repr=False)
+    stop: str = ""
+    """Why nothing more should be played, such as a key that was refused; empty for nothing. Not stored."""
 
 
 def graded(episodes: tuple[Episode, ...]) -> tuple[Episode, ...]:

@@ -12,6 +12,9 @@ from envharness_core.episode import EpisodeSpec, Record
 if TYPE_CHECKING:
     from envharness_core.plugins import Plugins
 
+LOOK_SECONDS = 0.5
+"""How long an executor waits for a record before it looks for jobs again."""
+
 
 class Executor(ABC, Generic[ConfigT]):
     """Plays episodes; failures come back as data."""
@@ -24,8 +27,9 @@ class Executor(ABC, Generic[ConfigT]):
         """Play jobs and yield their records in any order.
 
         Args:
-            jobs: pulled from when there is room. None says that there is nothing to do until a record of an earlier
-                job has been yielded; the iterator's end says that there is nothing to do any more.
+            jobs: pulled from when there is room. None says that there is nothing to do now: pull again when a record
+                of an earlier job has been yielded, or after half a second, since an answer that somebody waits for
+                may have come in. The iterator's end says that there is nothing to do any more.
             plugins: what the specs' names are looked up in.
         """
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from envharness_core.executor import Executor
     from envharness_core.objective import Objective
     from envharness_core.policy import Policy
+    from envharness_core.skills.embedder import Embedder
+    from envharness_core.skills.extractor import Extractor
 
 hookspec = pluggy.HookspecMarker("envharness")
 hookimpl = pluggy.HookimplMarker("envharness")
@@ -92,4 +94,28 @@ def envharness_executors() -> Iterable[Component[Executor]]:  # type: ignore[emp
         @hookimpl
         def envharness_executors():
             yield Component(name="cluster", factory="my_plugin.cluster:Cluster")
+    """
+
+
+@hookspec
+def envharness_extractors() -> Iterable[Component[Extractor]]:  # type: ignore[empty-body]
+    """Yield extractors: ``factory(config) -> Extractor``.
+
+    ::
+
+        @hookimpl
+        def envharness_extractors():
+            yield Component(name="do_as_before", factory="my_plugin.lessons:DoAsBefore")
+    """
+
+
+@hookspec
+def envharness_embedders() -> Iterable[Component[Embedder]]:  # type: ignore[empty-body]
+    """Yield embedders: ``factory(config) -> Embedder``.
+
+    ::
+
+        @hookimpl
+        def envharness_embedders():
+            yield Component(name="counts_letters", factory="my_plugin.vectors:CountsLetters")
     """

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from envharness_core.executor import Executor
     from envharness_core.objective import Objective
     from envharness_core.policy import Policy
+    from envharness_core.skills.embedder import Embedder
+    from envharness_core.skills.extractor import Extractor
 
 BRIDGE: Kind[Bridge] = Kind("bridge", "envharness_bridges")
 LAYER: Kind[Env] = Kind("layer", "envharness_layers")
@@ -19,6 +21,8 @@ OBJECTIVE: Kind[Objective] = Kind("objective", "envharness_objectives")
 DESIGNER: Kind[Designer] = Kind("designer", "envharness_designers")
 POLICY: Kind[Policy] = Kind("policy", "envharness_policies")
 EXECUTOR: Kind[Executor] = Kind("executor", "envharness_executors")
+EXTRACTOR: Kind[Extractor] = Kind("extractor", "envharness_extractors")
+EMBEDDER: Kind[Embedder] = Kind("embedder", "envharness_embedders")
 
-KINDS: tuple[Kind[object], ...] = (BRIDGE, LAYER, OBJECTIVE, DESIGNER, POLICY, EXECUTOR)
+KINDS: tuple[Kind[object], ...] = (BRIDGE, LAYER, OBJECTIVE, DESIGNER, POLICY, EXECUTOR, EXTRACTOR, EMBEDDER)
 """Every kind, in the order in which they are listed."""

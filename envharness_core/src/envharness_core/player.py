@@ -15,8 +15,10 @@ from envharness_core.data import Action, StepResponse, Verdict
 from envharness_core.episode import Episode, EpisodeSpec, Record
 from envharness_core.errors import (
     PLUGIN_FAULTS,
+    AccessError,
     BridgeError,
     ConfigError,
+    ContextError,
     DataError,
     EnvHarnessError,
     ProviderError,
@@ -26,7 +28,7 @@ from envharness_core.errors import (
 )
 from envharness_core.jsondata import JsonObject, copy_object
 from envharness_core.kinds import POLICY
-from envharness_core.outcome import Outcome
+from envharness_core.outcome import GRADED, Outcome
 from envharness_core.plugins import Plugins
 from envharness_core.policy import Policy, Reply
 from envharness_core.stacks import Stack, build_stack
@@ -42,6 +44,7 @@ class _Ending(Exception):  # noqa: N818 - not every ending is an error
 
     outcome: Outcome
     error: str = ""
+    stop: str = ""
 
 
 @define
@@ -77,7 +80,7 @@ class Player:
         try:
             stack, policy = self._made(spec)
         except _Ending as ending:
-            return Record(_episode(spec, ending, None), TrajectoryWriter(()).blob())
+            return Record(_episode(spec, ending, None), TrajectoryWriter(()).blob(), ending.stop)
         writer = TrajectoryWriter([r.log for r in stack.chain.recorders()])
         with ticking() as clock:
             self._current = play = _Play(spec, stack, policy, writer, clock)
@@ -88,7 +91,7 @@ class Player:
         else:
             with suppress(*PLUGIN_FAULTS):  # the next reset will meet what is wrong
                 stack.rest()
-        return Record(_episode(spec, played, verdict, play), play.writer.blob())
+        return Record(_episode(spec, played, verdict, play), play.writer.blob(), played.stop)
 
     def overdue(self) -> Record | None:
         """Return the record of an episode that hangs, for another thread to hand in; None where none does.
@@ -128,9 +131,9 @@ class Player:
         try:
             return stack, self._policy(spec)
         except PLUGIN_FAULTS as error:
-            provider = isinstance(error, ProviderError)
-            outcome = Outcome.PROVIDER_ERROR if provider else Outcome.POLICY_ERROR
-            raise _Ending(outcome, _said(error)) from error
+            if isinstance(error, ProviderError):
+                raise _failed_provider(error) from error
+            raise _Ending(Outcome.POLICY_ERROR, _said(error)) from error
 
     def _stack(self, spec: EpisodeSpec) -> Stack:
         design = spec.design
@@ -157,10 +160,12 @@ class Player:
 def _played(play: _Play) -> tuple[_Ending, Verdict | None]:
     try:
         ending = _loop(play)
-    except _Ending as broken:
-        return broken, None
+    except _Ending as ended:
+        if ended.outcome not in GRADED:
+            return ended, None
+        ending = ended
     except ProviderError as error:
-        return _Ending(Outcome.PROVIDER_ERROR, _said(error)), None
+        return _failed_provider(error), None
     except SandboxError as error:
         return _Ending(Outcome.ENV_ERROR, _said(error)), None
     except BridgeError as error:
@@ -169,6 +174,12 @@ def _played(play: _Play) -> tuple[_Ending, Verdict | None]:
     except PLUGIN_FAULTS as error:
         return _Ending(Outcome.RULES_ERROR, _said(error)), None
     return _graded(play, ending)
+
+
+def _failed_provider(error: ProviderError) -> _Ending:
+    """A service failed the episode; one that refuses whoever asks ends the run."""
+    said = _said(error)
+    return _Ending(Outcome.PROVIDER_ERROR, said, str(error) if isinstance(error, AccessError) else "")
 
 
 def _graded(play: _Play, ending: _Ending) -> tuple[_Ending, Verdict | None]:
@@ -228,8 +239,14 @@ def _checked_reply(reply: object) -> Reply:
         usage = copy_object(reply.usage, "usage")
     except DataError as error:
         raise _Ending(Outcome.POLICY_ERROR, f"the reply's {error}") from error
-    text = reply.text if reply.text.isascii() else reply.text.encode(errors="replace").decode()
-    return Reply(reply.actions, text, usage)
+    text = _told(reply.text)
+    return Reply(reply.actions, text, usage, _told(reply.problem))
+
+
+def _told(text: object) -> str:
+    """Return a text that can be encoded."""
+    text = str(text)
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _step(play: _Play, reply: Reply, written: Reply, number: int, policy_seconds: float) -> StepResponse:
@@ -237,7 +254,7 @@ def _step(play: _Play, reply: Reply, written: Reply, number: int, policy_seconds
     if reply.actions:
         response = play.stack.step(reply.actions[number])
     else:
-        response = malformed(play.stack.observe(), "the reply holds no tool call")
+        response = malformed(play.stack.observe(), reply.problem or "the reply holds no tool call")
     env_seconds = play.clock.elapsed - began
     play.env_seconds += env_seconds
     response, dense = _with_dense_reward(play.stack, marks, response)
@@ -301,6 +318,8 @@ def _ask(play: _Play, call: Any, *args: object) -> Any:
         return call(*args)
     except ProviderError:
         raise
+    except ContextError as error:
+        raise _Ending(Outcome.AGENT_LIMIT, f"the agent's context is full: {error}") from error
     except PLUGIN_FAULTS as error:
         raise _Ending(Outcome.POLICY_ERROR, _said(error)) from error
     finally:

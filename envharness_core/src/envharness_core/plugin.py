@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from envharness_core import Component, hookimpl
 
 if TYPE_CHECKING:
-    from envharness_core import Bridge, Designer, Env, Executor, Objective, Policy
+    from envharness_core import Bridge, Designer, Env, Executor, Extractor, Objective, Policy
 
 _PACKAGE = "envharness_core"
 
@@ -98,6 +98,7 @@ def envharness_designers() -> Iterable[Component[Designer]]:
 @hookimpl
 def envharness_policies() -> Iterable[Component[Policy]]:
     """Yield the policies that need no model."""
+    yield _component("person", "policies.person:Person", None, "asks whoever sits at the terminal")
     yield _component("random", "policies.random:RandomPolicy", "RandomConfig", "calls tools by chance")
     yield _component(
         "scripted", "policies.scripted:ScriptedPolicy", "ScriptConfig", "does a given list of actions"
@@ -113,3 +114,14 @@ def envharness_executors() -> Iterable[Component[Executor]]:
     yield _component("inline", "executors.inline:Inline", None, "plays in this process")
     yield _component("local", "executors.local:Local", "LocalConfig", "plays in worker processes")
     yield _component("threads", "executors.threads:Threads", "ThreadsConfig", "plays in threads that wait")
+
+
+@hookimpl
+def envharness_extractors() -> Iterable[Component[Extractor]]:
+    """Yield the extractor that needs no model."""
+    yield _component(
+        "contrast",
+        "skills.contrast:Contrast",
+        "ContrastConfig",
+        "what winners did that losers didn't",
+    )

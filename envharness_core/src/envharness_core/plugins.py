@@ -10,31 +10,32 @@ import importlib
 import re
 import threading
 from collections.abc import Iterator, Mapping
+from copy import copy
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-import attrs
 import pluggy
-from attrs import frozen
+from attrs import evolve
 
 from envharness_core import hookspecs
-from envharness_core.component import Component, Kind, NoConfig
-from envharness_core.converter import json_schema, structure
+from envharness_core.component import Component, Kind
+from envharness_core.converter import structure
 from envharness_core.errors import (
     PLUGIN_FAULTS,
-    BridgeError,
     ConfigError,
-    EnvHarnessError,
     NameConflict,
     PluginError,
     nearest,
     unknown,
 )
+from envharness_core.found import Found, Listed, Source
 from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import KINDS
 from envharness_core.sandbox.config import SandboxConfig
+from envharness_core.session import Attachable, Charge, Session
 from envharness_core.spec import ComponentSpec
 
 GROUP = "envharness"
@@ -42,132 +43,6 @@ CORE = "core"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 T = TypeVar("T")
-
-
-@frozen
-class Source:
-    """Where a plugin comes from: its module, and the distribution that names it."""
-
-    name: str
-    module: str
-    distribution: str
-    version: str
-
-    def __str__(self) -> str:
-        return f"plugin {self.name!r} ({self.distribution} {self.version})".replace(" )", ")")
-
-
-@frozen
-class Found(Generic[T]):
-    """A component together with the plugin that it is from."""
-
-    source: Source
-    component: Component[T]
-    kind: Kind[T]
-
-    @property
-    def full_name(self) -> str:
-        """The full name, ``plugin/component``."""
-        return f"{self.source.name}/{self.component.name}"
-
-    @property
-    def summary(self) -> str:
-        """The component's one line; the factory's own where the component has none."""
-        if self.component.summary or isinstance(self.component.factory, str):
-            return self.component.summary
-        return (self.component.factory.__doc__ or "").strip().split("\n")[0]
-
-    def factory(self) -> Any:
-        """Return the factory, imported if need be.
-
-        Raises:
-            PluginError: it can't be imported; names the plugin, the target and the cause.
-        """
-        return self._imported(self.component.factory, "factory")
-
-    def make(self, *args: object) -> Any:
-        """Call the factory.
-
-        Raises:
-            PluginError: it raised; names the component, and what it was called with.
-            BridgeError: it is a bridge's, whose runtime may not be there.
-        """
-        try:
-            return self.factory()(*args)
-        except EnvHarnessError:
-            raise
-        except PLUGIN_FAULTS as error:
-            shape = "(inner, config)" if len(args) > 1 else "(config)"
-            raised = f"its factory, called with {shape}, raised {type(error).__name__}: {error}"
-            kind = BridgeError if self.kind.name == "bridge" else PluginError
-            raise kind(f"{self.kind.name} {self.full_name}: {raised}") from error
-
-    def config_class(self) -> type[Any]:
-        """Return the config's class, imported if need be."""
-        if self.component.config is None:
-            return NoConfig
-        config = self._imported(self.component.config, "config")
-        if not attrs.has(config):
-            raise PluginError(
-                f"{self.source}: the config of {self.kind.name} {self.component.name!r} must be an attrs class, "
-                f"got {config!r}"
-            )
-        return cast("type[Any]", config)
-
-    def schema(self) -> JsonObject | None:
-        """Return the JSON schema of the config; None where its class can't be imported or described."""
-        try:
-            return json_schema(self.config_class())
-        except (PluginError, TypeError, KeyError):
-            return None
-
-    def configure(self, config: JsonObject, where: str) -> Any:
-        """Make the component's config of plain data.
-
-        Raises:
-            ConfigError: names each wrong field, what is allowed, and the component.
-        """
-        return structure(config, self.config_class(), f"{where} ({self.full_name})")
-
-    def _imported(self, target: Any, what: str) -> Any:
-        if not isinstance(target, str):
-            return target
-        module, _, attribute = target.partition(":")
-        try:
-            return getattr(importlib.import_module(module), attribute)
-        except PLUGIN_FAULTS as error:
-            hint = f"; {self.component.install}" if self.component.install else ""
-            raise PluginError(
-                f"{self.source}: the {what} of {self.kind.name} {self.component.name!r}, {target!r}, "
-                f"can't be imported: {type(error).__name__}: {error}{hint}"
-            ) from error
-
-
-@frozen
-class Listed:
-    """A plugin in a listing: what it offers by kind, or why it is broken."""
-
-    source: Source
-    components: tuple[Found[Any], ...] = ()
-    error: str = ""
-
-    def as_json(self) -> JsonObject:
-        """Return the row as plain data."""
-        return {
-            "name": self.source.name,
-            "distribution": self.source.distribution,
-            "version": self.source.version,
-            "error": self.error or None,
-            "components": [
-                {
-                    "kind": found.kind.name,
-                    "type": found.full_name,
-                    "summary": found.summary,
-                    "config": found.schema(),
-                }
-                for found in self.components
-            ],
-        }
 
 
 class Plugins:
@@ -178,6 +53,7 @@ class Plugins:
             They are data: worker processes load them too.
         sandbox: how rules that are given as source code run: a config, its plain data, or its mode; the user's choice,
             never a designer's.
+        settings: what the operator chose for plugins, as ``{plugin: settings}``; each is checked by its plugin.
     """
 
     def __init__(
@@ -185,8 +61,11 @@ class Plugins:
         modules: Mapping[str, str] | None = None,
         *,
         sandbox: SandboxConfig | JsonObject | str | None = None,
+        settings: Mapping[str, JsonObject] | None = None,
     ) -> None:
         self.modules = dict(modules or {})
+        self.settings = dict(settings or {})
+        self._session = Session()
         self.sandbox = structure({} if sandbox is None else sandbox, SandboxConfig, "sandbox")
         for name in self.modules:
             if not _NAME.fullmatch(name):
@@ -242,14 +121,47 @@ class Plugins:
         raise unknown(kind.name, use, self._known(kind), where=where)
 
     def create(self, kind: Kind[T], spec: ComponentSpec, where: str) -> T:
-        """Make the component that a spec names, with its config.
+        """Make the component that a spec names, with its config, and tell it where it works.
 
         Raises:
-            ConfigError: unknown component or key, or a value that isn't allowed.
+            ConfigError: unknown component or key, or a value that isn't allowed; also in its plugin's settings.
             PluginError: the plugin or the component's code is broken.
         """
         found = self.find(kind, spec.use, where)
-        return cast("T", found.make(found.configure(spec.config, where)))
+        made = found.make(found.configure(spec.config, where))
+        if isinstance(made, Attachable):
+            made.attach(self.session(found.source.name))
+        return cast("T", made)
+
+    def working_in(
+        self, folder: Path | None, settings: Mapping[str, JsonObject], charge: Charge | None = None
+    ) -> Plugins:
+        """Return the same plugins, whose components are told that they work in a run folder.
+
+        Args:
+            folder: the run folder; None outside of a run.
+            settings: those of the run, over this object's.
+            charge: where what is used is accounted.
+
+        Raises:
+            ConfigError: there are settings for a plugin that isn't there.
+        """
+        for name in settings:
+            if name not in self._sources:
+                raise unknown("plugin", name, self._sources, where="settings")
+        other = copy(self)
+        other.settings = {**self.settings, **settings}
+        other._session = Session(folder) if charge is None else Session(folder, charge=charge)
+        return other
+
+    @property
+    def folder(self) -> Path | None:
+        """The run folder that components are told of."""
+        return self._session.folder
+
+    def session(self, plugin: str) -> Session:
+        """Return what components of a plugin are told of where they work."""
+        return evolve(self._session, settings=self.settings.get(plugin, {}))
 
     def components(self, kind: Kind[T]) -> list[Found[T]]:
         """Return all components of a kind that can be loaded, by full name."""

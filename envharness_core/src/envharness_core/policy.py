@@ -11,6 +11,7 @@ from attrs import Factory, frozen
 from envharness_core.component import ConfigT
 from envharness_core.data import Action, Observation
 from envharness_core.jsondata import JsonObject
+from envharness_core.session import Attachable
 from envharness_core.tools import Tool
 
 
@@ -21,15 +22,18 @@ class Reply:
     Args:
         actions: what to do next, in order; none is a malformed call.
         text: the raw reply, kept in the trajectory.
-        usage: tokens and costs, such as ``{"input_tokens": 812}``.
+        usage: tokens and costs, such as ``{"input_tokens": 812}``; ``calls``, ``input_tokens``, ``output_tokens`` and
+            ``cost_usd`` (US dollars) are what a run's budget counts.
+        problem: where there are no actions, why, as the agent is told; empty for the usual words.
     """
 
     actions: tuple[Action, ...]
     text: str = ""
     usage: JsonObject = Factory(dict)
+    problem: str = ""
 
 
-class Policy(ABC, Generic[ConfigT]):
+class Policy(Attachable, ABC, Generic[ConfigT]):
     """An agent under test. One instance plays one episode at a time, any number in a row.
 
     The smallest one::
@@ -41,6 +45,9 @@ class Policy(ABC, Generic[ConfigT]):
             def act(self, observation):
                 return Reply((Action("stop"),), "I give up.")
     """
+
+    repeats: bool = False
+    """Whether it answers the same in every rollout of a task, whatever its seed, as a model at temperature 0 does."""
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config
@@ -58,7 +65,13 @@ class Policy(ABC, Generic[ConfigT]):
 
     @abstractmethod
     def act(self, observation: Observation) -> Reply:
-        """Answer an observation."""
+        """Answer an observation.
+
+        Raises:
+            ProviderError: a service that it needs failed; the episode then says nothing about the policy.
+            AccessError: the service refuses whoever asks; the run stops.
+            ContextError: the agent's context is full; the episode ends as ``agent_limit`` and is graded.
+        """
 
     def check(self, tools: Sequence[Tool]) -> None:
         """Refuse, before a run begins, tools that the policy's config doesn't fit.

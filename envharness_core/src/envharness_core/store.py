@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, cast
 
+from envharness_core.account import add_usage
 from envharness_core.episode import Episode, EpisodeSpec, Record
 from envharness_core.errors import CheckpointError, ConfigError
 from envharness_core.jsondata import Json, JsonObject
@@ -134,6 +135,17 @@ class Store:
         """Return a fact about the run: ``config``, ``versions``, ``summary`` (once it is complete); None if unknown."""
         row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return None if row is None else cast("Json", json.loads(row[0]))
+
+    def require_campaign(self) -> None:
+        """Refuse what isn't a campaign's.
+
+        Raises:
+            CheckpointError: says what reads it.
+        """
+        if self.meta("kind") is not None:
+            raise CheckpointError(
+                f"{self.folder}: an evaluation, not a campaign; `envharness compare {self.folder}` shows it"
+            )
 
     def set_meta(self, name: str, value: Json) -> None:
         """Write a fact about the run."""
@@ -261,6 +273,14 @@ class Store:
             self.put_result(str(result["task"]), place, result)
         self._connection.execute("COMMIT")
 
+    def usage(self) -> JsonObject:
+        """Return what the episodes used of models, summed up, and as ``episodes`` how many used any."""
+        total: dict[str, float] = {}
+        query = "SELECT usage FROM episodes WHERE usage != '{}'"
+        for (usage,) in self._connection.execute(query):
+            add_usage(total, {**json.loads(usage), "episodes": 1})
+        return {**total}
+
     def excluded(self) -> dict[str, int]:
         """Return how many episodes without a verdict there are of each outcome."""
         query = (
@@ -317,11 +337,15 @@ def _draft(folder: Path, meta: JsonObject) -> None:
 def _connected(path: Path, *, read_only: bool) -> sqlite3.Connection:
     try:
         if not read_only:
-            return sqlite3.connect(path, isolation_level=None, timeout=30.0)
+            return sqlite3.connect(path, isolation_level=None, timeout=30.0, check_same_thread=False)
         waiting = path.with_name(f"{path.name}-wal").exists()
         how = "mode=ro" if waiting else "mode=ro&immutable=1"  # the latter needs no right to write beside it
         return sqlite3.connect(
-            f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None, timeout=30.0
+            f"{path.absolute().as_uri()}?{how}",
+            uri=True,
+            isolation_level=None,
+            timeout=30.0,
+            check_same_thread=False,
         )
     except sqlite3.OperationalError as error:
         raise CheckpointError(f"{path}: can't be opened: {error}") from error

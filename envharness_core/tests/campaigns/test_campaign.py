@@ -9,7 +9,7 @@ import pytest
 
 import envharness_core
 from envharness_core import campaign
-from envharness_core.campaigns.run import Progress
+from envharness_core.campaigns.holding import Progress
 from envharness_core.errors import ConfigError
 from envharness_core.jsondata import JsonObject
 from envharness_core.plugins import Plugins

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from envharness_core import campaign
-from envharness_core.campaigns.run import Progress, run_campaign
+from envharness_core.campaigns.holding import Progress
+from envharness_core.campaigns.run import run_campaign
 from envharness_core.campaigns.schedule import DrainedError
 from envharness_core.config import make_config
 from envharness_core.heartbeat import FILE, Heartbeat, last_beat

@@ -1,9 +1,9 @@
-"""Batches: rollouts that a decision waits for, in rollout order whichever worker was faster."""
+"""What a decision waits for: rollouts, in rollout order whichever worker was faster, and answers."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias, TypeVar, cast
 
 from attrs import frozen
 
@@ -33,12 +33,43 @@ class Batch:
     delay: float = 0.0
 
 
-Play: TypeAlias = Generator[Batch, tuple[Episode, ...], T]
-"""A decision procedure: yields batches, is sent their episodes by index, and returns what it decided.
+@frozen
+class Ask:
+    """A question that may take long, such as one to a designer that asks a model.
 
-It knows nothing of workers or stores, and the same episodes always lead it to the same decisions: that is what makes a
-killed run resumable.
+    Args:
+        call: asks it; what it returns is sent back, and what it raises is raised where it was yielded.
+        waits: whether it waits for something other than this processor, so that others needn't wait for it.
+    """
+
+    call: Callable[[], object]
+    waits: bool
+
+
+Play: TypeAlias = Generator[Batch | Ask, Any, T]
+"""A decision procedure: yields batches and is sent their episodes by index, yields questions and is sent their answers,
+and returns what it decided.
+
+It knows nothing of workers or stores, and the same episodes and answers always lead it to the same decisions: that is
+what makes a killed run resumable.
 """
+
+
+def driven(play: Play[T], episodes: Callable[[Batch], tuple[Episode, ...]]) -> T:
+    """Drive a procedure to its end on the spot, with episodes that are at hand."""
+    try:
+        wanted = next(play)
+        while True:
+            try:
+                answer = episodes(wanted) if isinstance(wanted, Batch) else wanted.call()
+            except Exception as error:  # noqa: BLE001 - the procedure's to handle
+                wanted = play.throw(error)
+            else:
+                wanted = play.send(answer)
+    except StopIteration as stop:
+        return cast("T", stop.value)
+    finally:
+        play.close()
 
 
 @frozen

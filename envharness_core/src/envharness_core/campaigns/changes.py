@@ -8,17 +8,18 @@ from pathlib import Path
 from envharness_core.config import RunConfig
 from envharness_core.differences import differences
 from envharness_core.errors import ConfigError, unknown
+from envharness_core.jsondata import JsonObject
 from envharness_core.store import Store
 
 HARMLESS = ("campaign.rerolls", "report.rollouts", "report.sensitivity", "tasks.limit")
 """Keys that may change when somebody says so: what was played stays what it is, and more or less of it is asked for."""
 
 
-def require_same(config: RunConfig, folder: Path, store: Store, accept: Sequence[str] = ()) -> bool:
+def require_same(identity: JsonObject, folder: Path, store: Store, accept: Sequence[str] = ()) -> bool:
     """Refuse to go on with a run of another config; say whether changes that were accepted are to be written down.
 
     Args:
-        config: what is to be run.
+        identity: of what is to be run.
         folder: the run folder.
         store: its store.
         accept: keys of the config that may differ, all of them ``HARMLESS``.
@@ -29,7 +30,7 @@ def require_same(config: RunConfig, folder: Path, store: Store, accept: Sequence
     for key in accept:
         if key not in HARMLESS:
             raise unknown("harmless key", key, HARMLESS, where="--accept-changes")
-    changes = list(differences(store.meta("identity"), config.identity()))
+    changes = list(differences(store.meta("identity"), identity))
     refused = [change for change in changes if change.partition(":")[0] not in accept]
     if refused:
         listed = "\n".join(f"  {change}" for change in refused)

@@ -9,7 +9,7 @@ import attrs
 from attrs import frozen
 
 from envharness_core.campaigns.batch import Batch
-from envharness_core.campaigns.run import report_rollouts
+from envharness_core.campaigns.reporting import report_rollouts
 from envharness_core.campaigns.schedule import batch_specs
 from envharness_core.campaigns.world import World, bare_design, check_fit, look_at
 from envharness_core.config import RunConfig, resolve

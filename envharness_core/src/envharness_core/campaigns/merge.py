@@ -85,8 +85,11 @@ def _meta(stores: list[Store]) -> JsonObject:
 
 
 def _check_alone(store: Store) -> None:
+    store.require_campaign()
     if store.meta("summary") is None:
         raise ConfigError(f"{store.folder}: not complete; go on with it first")
+    if make_config(copy_object(store.meta("config"))).skills.coevolve:
+        raise ConfigError(f"{store.folder}: its policy learnt from task to task; it can't be merged")
     if store.meta("pruned"):
         raise ConfigError(f"{store.folder}: its trajectories were pruned; it can't be merged")
 

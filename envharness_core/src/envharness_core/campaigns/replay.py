@@ -8,13 +8,16 @@ from typing import Any, cast
 
 from attrs import evolve, frozen
 
-from envharness_core.campaigns.batch import Batch, Play
+from envharness_core.campaigns.batch import Batch, driven
+from envharness_core.campaigns.course import Course, Wave, waves
 from envharness_core.campaigns.facts import Facts, read_facts
+from envharness_core.campaigns.learning import school_of
 from envharness_core.campaigns.result import TaskResult
 from envharness_core.campaigns.schedule import batch_specs
-from envharness_core.campaigns.task import Workshop, design_task
+from envharness_core.campaigns.task import Workshop
 from envharness_core.config import RunConfig, make_config, override_key
 from envharness_core.converter import structure
+from envharness_core.data import TaskSummary
 from envharness_core.designer import TaskHistory
 from envharness_core.differences import differences
 from envharness_core.episode import Design, Episode
@@ -104,6 +107,7 @@ def replay_run(
         ConfigError: an override is wrong, or of what decides the rollouts themselves.
         CheckpointError: the run was made by a version that wrote down too little, or its trajectories were pruned.
     """
+    store.require_campaign()
     if store.meta("pruned"):
         raise CheckpointError(f"{store.folder}: its trajectories were pruned, and designers read them")
     config = _config(store, overrides)
@@ -131,45 +135,48 @@ class _Replayer:
             (design["task"], layers_digest(_specs(design["layers"]))) for design in store.designs()
         }
         self._shop = self._workshop()
+        self._school = school_of(config, plugins, store, facts.tools) if config.skills.coevolve else None
 
     def run(self) -> Iterator[Replayed]:
         """Yield what became of each task, in the run's order; of an undecided one only its id."""
         for part in self._facts.parts:
-            histories: list[TaskHistory] = []
-            for start in range(0, len(part), self._config.campaign.wave):
-                earlier = tuple(histories)
-                for task in part[start : start + self._config.campaign.wave]:
-                    if task not in self._stored:
-                        yield Replayed(task, "", "")
-                        continue
-                    replayed, result = self._designed(task, earlier)
-                    histories += [] if result is None else [result.history]
-                    yield replayed
+            tasks = [task for task in self._facts.tasks if task.id in set(part)]
+            yield from self._part(tasks)
 
-    def _designed(self, task: str, earlier: tuple[TaskHistory, ...]) -> tuple[Replayed, TaskResult | None]:
-        stored = self._stored[task]
-        status = str(stored["status"])
-        summary = next(item for item in self._facts.tasks if item.id == task)
+    def _part(self, tasks: Sequence[TaskSummary]) -> Iterator[Replayed]:
+        course = Course(self._shop, self._school)
+        open_tasks: dict[str, Replayed] = {}
+        for wave in waves(tasks, self._config):
+            earlier = tuple(course.results[task.id].history for task in tasks if task.id in course.results)
+            for task in wave.tasks:
+                if task.id in self._stored and task.id not in open_tasks:
+                    problem = self._designed(course, earlier, wave, task)
+                    if problem is not None:
+                        open_tasks[task.id] = problem
+            if all(task.id in course.results for task in wave.tasks):
+                driven(course.learn(wave, self._store.meta), self._episodes)
+        for task in tasks:
+            yield open_tasks.get(task.id) or self._compared(task.id, course.results.get(task.id))
+
+    def _designed(
+        self, course: Course, earlier: tuple[TaskHistory, ...], wave: Wave, task: TaskSummary
+    ) -> Replayed | None:
+        """Design a task of a wave again; return what it lacks, or None."""
         config = self._config
-        bare = Design(config.bridge, self._facts.upstream, task, (), config.policy, config.limits)
-        shop = evolve(self._shop, check=lambda layers: self._checked(task, layers))
+        bare = Design(config.bridge, self._facts.upstream, task.id, (), config.policy, config.limits)
         try:
-            result = self._driven(design_task(shop, summary, bare, earlier))
+            driven(course.design(bare, earlier, wave, task), self._episodes)
         except _MissingError as missing:
-            return Replayed(task, status, "", needs=str(missing)), None
-        now = json.loads(json.dumps(result.as_json()))
-        changes = tuple(differences(stored, now))
-        return Replayed(task, status, result.status, changes), result
+            course.results.pop(task.id, None)
+            return Replayed(task.id, str(self._stored[task.id]["status"]), "", needs=str(missing))
+        return None
 
-    def _driven(self, play: Play[TaskResult]) -> TaskResult:
-        try:
-            batch = next(play)
-            while True:
-                batch = play.send(self._episodes(batch))
-        except StopIteration as stop:
-            return cast("TaskResult", stop.value)
-        finally:
-            play.close()
+    def _compared(self, task: str, result: TaskResult | None) -> Replayed:
+        if result is None:
+            return Replayed(task, "", "")
+        stored = self._stored[task]
+        now = json.loads(json.dumps(result.as_json()))
+        return Replayed(task, str(stored["status"]), result.status, tuple(differences(stored, now)))
 
     def _episodes(self, batch: Batch) -> tuple[Episode, ...]:
         specs = batch_specs(batch, self._config.seed, seed_in_task=self._facts.seed_in_task)
@@ -217,7 +224,7 @@ class _Replayer:
             layers=facts.layers,
             demonstrator=config.demonstrator,
             trajectory=self._store.trajectory,
-            check=lambda layers: tuple(layers),
+            check=self._checked,
         )
 
 

@@ -21,6 +21,7 @@ def reshape(store: Store) -> Reshaped:
     Raises:
         ConfigError: there is none.
     """
+    store.require_campaign()
     config = cast("JsonObject", store.meta("config"))
     rates = {name: store.rates(stream) for name, stream in _STREAMS.items()}
     tasks = tuple(_task(result, rates) for result in store.results() if result["status"] != "abandoned")

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
-from envharness_core.campaigns.batch import Batch, Play
+from envharness_core.account import Account, Budget
+from envharness_core.campaigns.batch import Ask, Batch, Play
 from envharness_core.campaigns.cache import BaselineCache
 from envharness_core.data import Verdict
 from envharness_core.episode import Episode, EpisodeSpec, Record
-from envharness_core.errors import ExecutorError, foreign
+from envharness_core.errors import ExecutorError, RunError, foreign
 from envharness_core.executor import Executor
 from envharness_core.outcome import GRADED, MAY_BE_GRADED, Outcome
 from envharness_core.plugins import Plugins
@@ -27,6 +31,10 @@ T = TypeVar("T")
 
 _NAP = 0.5  # seconds between two looks at whether to go on
 
+Wanted = Batch | Ask
+_Next = Callable[[], Wanted]
+"""Goes on with a procedure, and returns what it wants then."""
+
 
 class DrainedError(Exception):
     """A scheduler was asked to stop, and has; what had ended is stored."""
@@ -34,11 +42,11 @@ class DrainedError(Exception):
 
 @define(eq=False)
 class _Running:
-    """A procedure and the batch that it waits for."""
+    """A procedure and the batch that it waits for; None before the first."""
 
     play: Play[Any]
     done: Callable[[Any], None]
-    batch: Batch
+    batch: Batch | None = None
     keys: tuple[str, ...] = ()
     episodes: dict[str, Episode] = field(factory=dict)
 
@@ -55,6 +63,7 @@ class Scheduler:
         again: the outcomes with which a stored episode is played again after all.
         cache: where other runs' baselines are, and this one's go.
         stop: once set, nothing more is handed out, and ``run`` ends when what is being played has ended.
+        account: what was used of models; where its budget forbids more, the same, with a word why.
     """
 
     def __init__(
@@ -67,32 +76,32 @@ class Scheduler:
         again: tuple[Outcome, ...] = (),
         stop: Event | None = None,
         cache: BaselineCache | None = None,
+        account: Account | None = None,
     ) -> None:
         self._store = store
         self._seed = seed
         self._seed_in_task = seed_in_task
         self._heard = heard
         self._again = again
-        self._delayed: list[tuple[float, int, _Running]] = []
+        self._delayed: list[tuple[float, int, _Running, list[EpisodeSpec]]] = []
         self._stop = stop or Event()
         self._cache = cache
         self._urgent: deque[tuple[EpisodeSpec, _Running]] = deque()
         self._later: deque[tuple[EpisodeSpec, _Running]] = deque()
         self._dormant: deque[_Running] = deque()
         self._playing: dict[str, tuple[EpisodeSpec, _Running]] = {}
-        self._ready: deque[_Running] = deque()
+        self._ready: deque[tuple[_Running, _Next]] = deque()
+        self._answers: SimpleQueue[tuple[_Running, _Next]] = SimpleQueue()
+        self._asking = 0
+        self._account = account or Account(Budget())
+        self._forbidden = ""
         self._advancing = False
         self._played: set[str] = set()
         self._numbers = itertools.count()
 
     def start(self, play: Play[T], done: Callable[[T], None]) -> None:
         """Take on a procedure; ``done`` is called with what it returns, and may start others."""
-        try:
-            batch = next(play)
-        except StopIteration as stop:
-            done(stop.value)
-            return
-        self._enqueue(_Running(play, done, batch))
+        self._ready.append((_Running(play, done), partial(next, play)))
         self._advance()
 
     def run(self, executor: Executor, plugins: Plugins) -> None:
@@ -100,6 +109,8 @@ class Scheduler:
 
         Raises:
             DrainedError: it was asked to stop before that.
+            RunError: the budget is spent, or a service refuses whoever asks.
+            ProviderError: a service failed somebody who was asked, such as a designer.
             ExecutorError: the executor raised, answered what nobody asked, or lost episodes.
         """
         name = type(executor).__name__
@@ -108,7 +119,10 @@ class Scheduler:
             if known is None or not _answers(record, known[0]):
                 raise ExecutorError(f"executor {name} yielded what it wasn't given to play: {record!r:.200}")
             spec, running = known
+            if record.stop:
+                raise RunError(f"stopped: {record.stop}")
             self._store.put(spec, record)
+            self._account.played(record.episode.usage)
             if self._cache is not None:
                 self._cache.put(spec, record)
             if self._again:
@@ -116,44 +130,88 @@ class Scheduler:
             self._heard(record.episode)
             running.episodes[record.episode.key] = record.episode
             if len(running.episodes) == len(running.keys):
-                self._ready.append(running)
+                self._complete(running)
                 self._advance()
         queues = (self._playing, self._urgent, self._later, self._delayed, self._dormant)
-        lost = sum(map(len, queues))
+        lost = sum(map(len, queues)) + self._asking
+        if lost and self._forbidden and not self._playing:
+            raise RunError(f"stopped: {self._forbidden}")
         if lost and self._stop.is_set() and not self._playing:
             raise DrainedError
         if lost:
             raise ExecutorError(f"executor {name} ended with {lost} episodes not played; run again to go on")
 
     def _jobs(self) -> Iterator[EpisodeSpec | None]:
-        while not self._stop.is_set():
+        while not (self._stop.is_set() or self._forbidden):
+            self._hear_answers(0.0)
             self._release_delayed()
             while self._dormant and not (self._urgent or self._later):
-                self._look_up(self._dormant.popleft())
+                running = self._dormant.popleft()
+                self._look_up(running, cast("Batch", running.batch))
                 self._advance()
             queue = self._urgent or self._later
-            if not (queue or self._playing or self._delayed):
+            if not (queue or self._playing or self._delayed or self._asking):
                 return
             if not queue and self._playing:
                 yield None
                 continue
             if not queue:
-                time.sleep(min(_NAP, max(0.0, self._delayed[0][0] - time.monotonic())))
+                self._hear_answers(self._nap())
                 continue
+            self._forbidden = self._account.forbids(len(self._playing))
+            if self._forbidden:
+                return
             spec, running = queue.popleft()
             self._playing[spec.key] = (spec, running)
             yield spec
 
-    def _enqueue(self, running: _Running) -> None:
-        """Take on a batch; one that may wait isn't looked at before its turn: thousands cost next to nothing."""
-        if running.batch.later:
+    def _nap(self) -> float:
+        """Return for how long there is nothing to do, in seconds, unless an answer comes in."""
+        due = self._delayed[0][0] - time.monotonic() if self._delayed else _NAP
+        return min(_NAP, max(0.0, due))
+
+    def _take_on(self, running: _Running, wanted: Wanted) -> None:
+        """Take on what is wanted; what may wait isn't looked at before its turn: thousands cost next to nothing."""
+        if isinstance(wanted, Ask):
+            self._ask(running, wanted)
+            return
+        running.batch = wanted
+        if wanted.later:
             self._dormant.append(running)
         else:
-            self._look_up(running)
+            self._look_up(running, wanted)
 
-    def _look_up(self, running: _Running) -> None:
+    def _ask(self, running: _Running, ask: Ask) -> None:
+        """Ask a question: here, or in a thread of its own where it waits for something."""
+        if not ask.waits:
+            self._ready.append((running, _answered(running.play, ask)))
+            return
+        self._asking += 1
+        self._forbidden = self._forbidden or self._account.spent()
+        if not self._forbidden:
+            work = lambda: self._answers.put((running, _answered(running.play, ask)))  # noqa: E731
+            threading.Thread(target=work, name="envharness-question", daemon=True).start()
+
+    def _hear_answers(self, patience: float) -> None:
+        """Go on with the procedures whose answers have come in, waiting so many seconds for the first."""
+        try:
+            while True:
+                self._ready.append(
+                    self._answers.get(timeout=patience) if patience else self._answers.get_nowait()
+                )
+                self._asking -= 1
+                patience = 0.0
+        except Empty:
+            self._advance()
+
+    def _complete(self, running: _Running) -> None:
+        """Send a procedure the episodes of its batch."""
+        episodes = tuple(running.episodes[key] for key in running.keys)
+        self._ready.append((running, partial(running.play.send, episodes)))
+
+    def _look_up(self, running: _Running, batch: Batch) -> None:
         """Hand out what a batch lacks."""
-        specs = self._specs(running.batch)
+        specs = self._specs(batch)
         running.keys = tuple(spec.key for spec in specs)
         running.episodes = {}
         missing = []
@@ -164,10 +222,10 @@ class Scheduler:
             else:
                 running.episodes[key] = known
         if not missing:
-            self._ready.append(running)
-        elif running.batch.delay > 0:
-            due = time.monotonic() + running.batch.delay
-            heapq.heappush(self._delayed, (due, next(self._numbers), running))
+            self._complete(running)
+        elif batch.delay > 0:
+            due = time.monotonic() + batch.delay
+            heapq.heappush(self._delayed, (due, next(self._numbers), running, missing))
         else:
             self._hand_out(running, missing)
 
@@ -185,36 +243,43 @@ class Scheduler:
         )
 
     def _hand_out(self, running: _Running, specs: Sequence[EpisodeSpec]) -> None:
-        queue = self._later if running.batch.later else self._urgent
+        queue = self._later if running.batch is not None and running.batch.later else self._urgent
         queue.extend((spec, running) for spec in specs)
 
     def _release_delayed(self) -> None:
         """Hand out the batches that have waited long enough."""
         while self._delayed and self._delayed[0][0] <= time.monotonic():
-            running = heapq.heappop(self._delayed)[2]
-            missing = [spec for spec in self._specs(running.batch) if spec.key not in running.episodes]
+            _, _, running, missing = heapq.heappop(self._delayed)
             self._hand_out(running, missing)
 
     def _advance(self) -> None:
-        """Go on with every procedure whose batch is complete; a loop, so that a long resume doesn't recurse."""
+        """Go on with every procedure that has what it waited for; a loop, so that a long resume doesn't recurse."""
         if self._advancing:
             return
         self._advancing = True
         try:
             while self._ready:
-                running = self._ready.popleft()
-                episodes = tuple(running.episodes[key] for key in running.keys)
+                running, go_on = self._ready.popleft()
                 try:
-                    running.batch = running.play.send(episodes)
+                    wanted = go_on()
                 except StopIteration as stop:
                     running.done(stop.value)
                 else:
-                    self._enqueue(running)
+                    self._take_on(running, wanted)
         finally:
             self._advancing = False
 
     def _specs(self, batch: Batch) -> list[EpisodeSpec]:
         return batch_specs(batch, self._seed, seed_in_task=self._seed_in_task)
+
+
+def _answered(play: Play[Any], ask: Ask) -> _Next:
+    """Ask, and return how the procedure goes on with the answer, or with what was raised."""
+    try:
+        answer = ask.call()
+    except BaseException as error:  # noqa: BLE001 - raised again where it was asked
+        return partial(play.throw, error)
+    return partial(play.send, answer)
 
 
 def batch_specs(batch: Batch, seed: int, *, seed_in_task: bool) -> list[EpisodeSpec]:

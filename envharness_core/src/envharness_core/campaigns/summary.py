@@ -10,7 +10,7 @@ from envharness_core.config import RunConfig
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.store import Store
 
-_STREAMS = ("baseline", "demonstration", "smoke", "attempt", "confirm", "report")
+_STREAMS = ("baseline", "demonstration", "smoke", "attempt", "confirm", "report", "skills", "eval")
 
 
 def summarise(store: Store, config: RunConfig) -> JsonObject:
@@ -19,7 +19,7 @@ def summarise(store: Store, config: RunConfig) -> JsonObject:
     ``accepted`` counts the ``kept`` too: tasks that are in order unchanged. ``faults`` are abandoned tasks whose
     designer or objective broke. ``success_rate`` and ``in_band`` are measured on the report streams alone; their
     denominators are all tasks, and a task without an accepted stack counts as out of band after the design. Rates are
-    None where nothing was rolled out.
+    None where nothing was rolled out. ``usage`` is what was used of models, by role.
     """
     results = store.results()
     counts = store.counts()
@@ -41,10 +41,11 @@ def summarise(store: Store, config: RunConfig) -> JsonObject:
         "abandoned": statuses["abandoned"],
         "faults": sum(bool(result["fault"]) for result in results),
         "candidates": _candidates(results),
-        "rollouts": _rollouts(counts),
+        "rollouts": rollouts_by_stream(counts),
         "design_rollouts_per_task": _design(results),
         "sensitivity": sensitivity(store),
         "within_seed_variance": within_seed_variance(store),
+        "usage": store.meta("usage") or {},
         "seconds": store.meta("seconds"),
     }
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from attrs import define, evolve, frozen
 
+from envharness_core.campaigns.asking import FaultError, asked, judged, say_plainly, sound, told
 from envharness_core.campaigns.batch import Batch, Play, Rerolls, Rolled, roll
 from envharness_core.campaigns.result import Status, TaskResult, diagnosis_json
 from envharness_core.config import CampaignConfig
@@ -14,22 +15,18 @@ from envharness_core.data import TaskSummary
 from envharness_core.designer import Attempt, Candidate, Designer, Diagnosis, Evidence, Offer, TaskHistory
 from envharness_core.episode import Design, Episode, Limits
 from envharness_core.errors import PLUGIN_FAULTS, EnvHarnessError, RulesError
-from envharness_core.jsondata import Json, JsonObject, copy_json
+from envharness_core.jsondata import JsonObject
 from envharness_core.objective import Decision, Judgement, Objective, strictest
 from envharness_core.outcome import Outcome
 from envharness_core.seeds import derive
 from envharness_core.spec import ComponentSpec
-from envharness_core.stacks import layer_specs
 from envharness_core.tools import Tool
 from envharness_core.trajectory import Trajectory
 
 _SMOKE_STEPS = 30
 _SMOKES = 3  # replays, all of which must have been blocked throughout to say that nothing gets through
-_UNLIMITED = 10**9
-_MOST_AT_ONCE = 10_000
-"""Rollouts of one candidate, beyond which an objective must be broken."""
-
-T = TypeVar("T")
+UNLIMITED = 10**9
+_MAYBE: Any = (Candidate, type(None))
 
 
 @frozen
@@ -46,7 +43,8 @@ class Workshop:
         layers: every installed layer, as a designer is shown it.
         demonstrator: a policy to learn a way from where the policy has none, or None.
         trajectory: loads an episode's trajectory.
-        check: returns layers with full names; raises an ``EnvHarnessError`` where they can't be built on the bridge.
+        check: returns layers for a task with full names; raises an ``EnvHarnessError`` where they can't be built on
+            the bridge.
     """
 
     objective: Objective
@@ -59,7 +57,7 @@ class Workshop:
     layers: tuple[Offer, ...]
     demonstrator: ComponentSpec | None
     trajectory: Callable[[Episode], Trajectory]
-    check: Callable[[Sequence[ComponentSpec]], tuple[ComponentSpec, ...]]
+    check: Callable[[str, Sequence[ComponentSpec]], tuple[ComponentSpec, ...]]
 
 
 def design_task(
@@ -70,18 +68,78 @@ def design_task(
     In further rounds the same again, on top of what was accepted.
     """
     base, spent = bare, 0
-    attempts: tuple[Attempt, ...] = ()
     result: TaskResult | None = None
     for number in range(shop.config.rounds):
-        latest = yield from _Round(shop, task, base, earlier, number, spent).play()
-        attempts += latest.history.attempts
-        if result is None or latest.status == "accepted":
-            result = latest
-        result = evolve(result, rollouts=latest.rollouts, history=evolve(result.history, attempts=attempts))
+        latest = yield from design_round(shop, task, base, earlier, number, spent)
+        result = joined(result, latest)
         if latest.status != "accepted":
             break
         base, spent = bare.under(latest.layers), latest.rollouts
     return cast("TaskResult", result)
+
+
+def design_round(
+    shop: Workshop,
+    task: TaskSummary,
+    base: Design,
+    earlier: tuple[TaskHistory, ...],
+    number: int,
+    spent: int,
+) -> Play[TaskResult]:
+    """Do one round of a task.
+
+    Args:
+        shop: what all tasks share.
+        task: the task.
+        base: the stack so far.
+        earlier: finished tasks.
+        number: the round's, from 0.
+        spent: design rollouts that earlier rounds took.
+    """
+    return (yield from _Round(shop, task, base, earlier, number, spent).play())
+
+
+def joined(before: TaskResult | None, latest: TaskResult) -> TaskResult:
+    """Return what became of a task after a further round: what was accepted stays, and all that was tried is kept."""
+    if before is None:
+        return latest
+    kept = latest if latest.status == "accepted" else before
+    attempts = (*before.history.attempts, *latest.history.attempts)
+    return evolve(kept, rollouts=latest.rollouts, history=evolve(kept.history, attempts=attempts))
+
+
+def evidence_of(
+    shop: Workshop,
+    task: TaskSummary,
+    base: Design,
+    baseline: tuple[Episode, ...],
+    demonstrations: tuple[Episode, ...] = (),
+    earlier: tuple[TaskHistory, ...] = (),
+    budget: int = UNLIMITED,
+) -> Evidence:
+    """Return what a designer is shown of a task whose baseline, at least one rollout, was played on ``base``.
+
+    Raises:
+        FaultError: the objective broke.
+    """
+    start = shop.trajectory(baseline[0]).start
+    return Evidence(
+        task=task,
+        instruction=start.instruction if start else "",
+        tools=shop.tools,
+        env_state_schema=shop.env_state_schema,
+        layers=shop.layers,
+        objective=shop.objective.summary,
+        band=shop.objective.band,
+        limits=shop.limits,
+        baseline=baseline,
+        demonstrations=demonstrations,
+        trajectory=shop.trajectory,
+        earlier=earlier,
+        budget=budget,
+        reserve=asked(shop.objective.confirm, Judgement, baseline, (), ()).rollouts,
+        seed=derive("designer", shop.seed, task.id, base.key),
+    )
 
 
 @define
@@ -101,7 +159,7 @@ class _Round:
         """Observe, diagnose, and try candidates; a designer or objective that breaks costs its task, not the run."""
         try:
             return (yield from self._played())
-        except _FaultError as fault:
+        except FaultError as fault:
             return evolve(self._result("abandoned", str(fault), self.baseline), fault=True)
 
     def _played(self) -> Play[TaskResult]:
@@ -112,8 +170,9 @@ class _Round:
         self.baseline = observed.graded
         demonstrations = yield from self._demonstrated(observed.graded)
         evidence = self._evidence(observed.graded, demonstrations)
-        diagnosis = _asked(self.shop.designer.diagnose, Diagnosis, evidence)
-        _say_plainly("Diagnosis", self.shop.designer, diagnosis_json(diagnosis))
+        designer = self.shop.designer
+        diagnosis = yield from told(designer, designer.diagnose, Diagnosis, evidence)
+        say_plainly("Diagnosis", designer, diagnosis_json(diagnosis))
         result = yield from self._designed(evidence, diagnosis)
         return evolve(result, history=evolve(result.history, diagnosis=diagnosis))
 
@@ -128,12 +187,12 @@ class _Round:
         for number in range(self.shop.config.attempts):
             if self._left <= 0:
                 return self._result("abandoned", "the budget is spent", baseline)
-            candidate = _asked(
-                designer.propose, (Candidate, type(None)), self._now(evidence), diagnosis, self.attempts
+            candidate = yield from told(
+                designer, designer.propose, _MAYBE, self._now(evidence), diagnosis, self.attempts
             )
             if candidate is None:
                 return self._result("abandoned", "the designer has nothing more to propose", baseline)
-            candidate = _sound(designer, candidate)
+            candidate = sound(designer, candidate)
             attempt = yield from self._tried(candidate, str(number), evidence, diagnosis)
             if attempt.decision is Decision.ACCEPT:
                 layers = (*self.base.layers, *attempt.candidate.layers)
@@ -170,9 +229,9 @@ class _Round:
         """Roll out until gate and designer have made up their minds."""
         rolled = Rolled()
         while True:
-            gate = _judged(self.shop.objective.judge, evidence.baseline, rolled.graded)
+            gate = judged(self.shop.objective.judge, evidence.baseline, rolled.graded)
             attempt = evolve(attempt, episodes=rolled.graded, judgement=gate, decision=gate.decision)
-            attempt = self._reviewed(attempt, evidence, diagnosis)
+            attempt = yield from self._reviewed(attempt, evidence, diagnosis)
             if attempt.decision is not Decision.MORE:
                 return attempt
             wanted = min(gate.rollouts, self._left)
@@ -190,10 +249,10 @@ class _Round:
         """Judge an accepted candidate again on a stream of its own, which may still refuse it."""
         rolled = Rolled()
         while True:
-            gate = _judged(self.shop.objective.confirm, evidence.baseline, attempt.episodes, rolled.graded)
+            gate = judged(self.shop.objective.confirm, evidence.baseline, attempt.episodes, rolled.graded)
             attempt = evolve(attempt, confirmation=rolled.graded, judgement=gate, decision=gate.decision)
             if rolled.graded:
-                attempt = self._reviewed(attempt, evidence, diagnosis)
+                attempt = yield from self._reviewed(attempt, evidence, diagnosis)
             if attempt.decision is not Decision.MORE:
                 return attempt
             missing = max(gate.rollouts, evidence.reserve - len(rolled.graded))
@@ -206,13 +265,14 @@ class _Round:
             if problem:
                 return evolve(attempt, decision=Decision.REJECT, rejected=problem)
 
-    def _reviewed(self, attempt: Attempt, evidence: Evidence, diagnosis: Diagnosis) -> Attempt:
+    def _reviewed(self, attempt: Attempt, evidence: Evidence, diagnosis: Diagnosis) -> Play[Attempt]:
         """Let the designer tighten the gate's word on rollouts that it has seen."""
         gate = cast("Judgement", attempt.judgement)
         if not attempt.episodes or gate.decision not in (Decision.ACCEPT, Decision.MORE):
             return attempt
-        review = self.shop.designer.review
-        word = _asked(review, Decision, self._now(evidence), diagnosis, self.attempts, attempt)
+        designer = self.shop.designer
+        now = self._now(evidence)
+        word = yield from told(designer, designer.review, Decision, now, diagnosis, self.attempts, attempt)
         decision = strictest(gate.decision, word)
         if decision is Decision.MORE and min(gate.rollouts, self._left) <= 0:
             decision = Decision.REFINE
@@ -243,7 +303,7 @@ class _Round:
         if not candidate.layers:
             return candidate, "the candidate is empty"
         try:
-            layers = self.shop.check((*self.base.layers, *candidate.layers))
+            layers = self.shop.check(self.task.id, (*self.base.layers, *candidate.layers))
         except EnvHarnessError as error:
             return candidate, error.told() if isinstance(error, RulesError) else str(error)
         except PLUGIN_FAULTS as error:
@@ -273,24 +333,8 @@ class _Round:
         return after
 
     def _evidence(self, baseline: tuple[Episode, ...], demonstrations: tuple[Episode, ...]) -> Evidence:
-        shop = self.shop
-        start = shop.trajectory(baseline[0]).start
-        return Evidence(
-            task=self.task,
-            instruction=start.instruction if start else "",
-            tools=shop.tools,
-            env_state_schema=shop.env_state_schema,
-            layers=shop.layers,
-            objective=shop.objective.summary,
-            band=shop.objective.band,
-            limits=shop.limits,
-            baseline=baseline,
-            demonstrations=demonstrations,
-            trajectory=shop.trajectory,
-            earlier=self.earlier,
-            budget=self._left,
-            reserve=_asked(shop.objective.confirm, Judgement, baseline, (), ()).rollouts,
-            seed=derive("designer", shop.seed, self.task.id, self.base.key),
+        return evidence_of(
+            self.shop, self.task, self.base, baseline, demonstrations, self.earlier, self._left
         )
 
     @property
@@ -303,7 +347,7 @@ class _Round:
     @property
     def _left(self) -> int:
         budget = self.shop.config.budget
-        return _UNLIMITED if budget is None else budget - self.spent
+        return UNLIMITED if budget is None else budget - self.spent
 
     def _stream(self, name: str) -> str:
         return name if self.number == 0 else f"{name} of round {self.number}"
@@ -318,61 +362,6 @@ class _Round:
         history = TaskHistory(self.task, baseline, self.attempts)
         stack = self.base.layers if layers is None else layers
         return TaskResult(status, stack, reason, self.spent, history)
-
-
-class _FaultError(Exception):
-    """A designer or an objective raised, or answered what it may not."""
-
-
-def _asked(call: Callable[..., Any], expected: type[T] | tuple[type, ...], *args: object) -> Any:
-    """Ask a designer or an objective; whatever goes wrong names it."""
-    name = f"{type(getattr(call, '__self__', None)).__name__}.{call.__name__}"
-    try:
-        answer = call(*args)
-    except PLUGIN_FAULTS as error:
-        raise _FaultError(f"{name} raised {type(error).__name__}: {error}") from error
-    if not isinstance(answer, expected):
-        kinds = expected if isinstance(expected, tuple) else (expected,)
-        wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise _FaultError(f"{name} must return {wanted}, got {answer!r:.200}")
-    return answer
-
-
-def _judged(call: Callable[..., Any], *args: Sequence[Episode]) -> Judgement:
-    """Ask an objective about rollouts, the last of which are those that it judges."""
-    judgement: Judgement = _asked(call, Judgement, *args)
-    if not isinstance(judgement.decision, Decision) or type(judgement.rollouts) is not int:
-        problem = f"answers what isn't a judgement: {judgement!r:.200}"
-    elif judgement.decision is Decision.MORE and not 1 <= judgement.rollouts <= _MOST_AT_ONCE:
-        problem = f"asks for {judgement.rollouts} more rollouts; it may ask for 1 to {_MOST_AT_ONCE}"
-    elif judgement.decision is Decision.MORE and len(args[-1]) >= _MOST_AT_ONCE:
-        problem = f"hasn't decided after {len(args[-1])} rollouts"
-    elif judgement.decision is Decision.ACCEPT and call.__name__ == "judge" and not args[-1]:
-        problem = "accepts without a rollout"
-    else:
-        _say_plainly("Judgement", getattr(call, "__self__", None), [judgement.reason, judgement.score])
-        return judgement
-    raise _FaultError(f"{type(getattr(call, '__self__', None)).__name__}.{call.__name__} {problem}")
-
-
-def _sound(designer: Designer, candidate: Candidate) -> Candidate:
-    """Return a candidate as plain specs, which can be written down; refuse what can't."""
-    name = f"{type(designer).__name__}.propose"
-    try:
-        layers = layer_specs(candidate.layers)
-        copy_json([layer.as_json() for layer in layers])
-        copy_json({"rationale": candidate.rationale, "notes": candidate.notes})
-    except PLUGIN_FAULTS as error:
-        raise _FaultError(f"{name} must return layers as data: {type(error).__name__}: {error}") from error
-    return evolve(candidate, layers=layers, rationale=str(candidate.rationale))
-
-
-def _say_plainly(what: str, who: object, data: Json) -> None:
-    """Refuse what can't be written down or shown."""
-    try:
-        copy_json(data)
-    except PLUGIN_FAULTS as error:
-        raise _FaultError(f"{type(who).__name__}: its {what} can't be written down: {error}") from error
 
 
 def _problem(before: Rolled, after: Rolled, wanted: int) -> str:

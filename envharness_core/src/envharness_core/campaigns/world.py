@@ -8,12 +8,12 @@ from contextlib import closing
 
 from attrs import frozen
 
-from envharness_core.config import RunConfig
+from envharness_core.config import RunConfig, TaskSelection
 from envharness_core.data import Capabilities, TaskSummary
 from envharness_core.env import Bridge
 from envharness_core.episode import Design
 from envharness_core.errors import BridgeError, ConfigError, EnvHarnessError, foreign, unknown
-from envharness_core.kinds import BRIDGE, DESIGNER, POLICY
+from envharness_core.kinds import BRIDGE, DESIGNER, EMBEDDER, EXTRACTOR, OBJECTIVE, POLICY
 from envharness_core.plugins import Plugins
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import build_stack
@@ -42,7 +42,7 @@ def look_at(config: RunConfig, plugins: Plugins) -> World:
     bridge = plugins.create(BRIDGE, config.bridge, "bridge")
     try:
         with foreign(f"bridge {config.bridge.use}", BridgeError):
-            tasks = select_tasks(bridge, config)
+            tasks = select_tasks(bridge, config.tasks)
             return World(bridge.capabilities, tasks, bridge)
     except EnvHarnessError:
         bridge.close()
@@ -57,6 +57,10 @@ def check_fit(config: RunConfig, plugins: Plugins, world: World) -> None:
         PluginError: a plugin is broken.
     """
     tools = world.bridge.tools()
+    plugins.create(EXTRACTOR, config.extractor, "extractor")
+    if config.embedder is not None:
+        plugins.create(EMBEDDER, config.embedder, "embedder")
+    _check_repeats(config, plugins, world)
     for spec in (config.policy, config.demonstrator, config.report.weaker, config.report.stronger):
         if spec is not None:
             with foreign(f"policy {spec.use}"), closing(plugins.create(POLICY, spec, "policy")) as policy:
@@ -67,35 +71,52 @@ def check_fit(config: RunConfig, plugins: Plugins, world: World) -> None:
         )
 
 
+def _check_repeats(config: RunConfig, plugins: Plugins, world: World) -> None:
+    """Refuse to measure the rate of a policy whose rollouts on an unchanged task are all the same one."""
+    with closing(plugins.create(POLICY, config.policy, "policy")) as policy:
+        repeats = policy.repeats
+    objective = plugins.create(OBJECTIVE, config.objective, "objective")
+    several, same_world = config.campaign.rollouts > 1, world.capabilities.seed_in_task
+    if repeats and several and objective.band is not None and same_world and world.capabilities.deterministic:
+        raise ConfigError(
+            "policy: it answers the same in every rollout (temperature 0), so its success rate can't be brought into a "
+            "band of rates: set policy.temperature above 0, or campaign.rollouts = 1"
+        )
+
+
 def _try_out(plugins: Plugins, bridge: ComponentSpec, layers: Sequence[ComponentSpec]) -> None:
     with build_stack(plugins, bridge, layers) as stack:
         stack.check()
 
 
-def select_tasks(bridge: Bridge, config: RunConfig) -> tuple[TaskSummary, ...]:
+def select_tasks(bridge: Bridge, selection: TaskSelection, where: str = "tasks") -> tuple[TaskSummary, ...]:
     """Return the tasks that a config selects.
+
+    Args:
+        bridge: where they are.
+        selection: which ones.
+        where: what the user calls the selection.
 
     Raises:
         ConfigError: there is no such split or task, or none is left.
     """
-    selection = config.tasks
     try:
         listed = bridge.list_tasks(selection.split, None if selection.ids else selection.limit)
     except ConfigError as error:
-        raise ConfigError(f"tasks.split: {error}") from error
+        raise ConfigError(f"{where}.split: {error}") from error
     twice = [task for task, count in Counter(task.id for task in listed).items() if count > 1]
     if twice:
         raise BridgeError(f"{type(bridge).__name__} lists the task {twice[0]!r} twice")
     if not selection.ids:
         if not listed:
-            raise ConfigError(f"tasks: the split {selection.split!r} has no tasks")
+            raise ConfigError(f"{where}: the split {selection.split!r} has no tasks")
         return tuple(listed)
     known = {task.id: task for task in listed}
     for task in selection.ids:
         if task not in known:
-            raise unknown("task", task, known, where="tasks.ids")
+            raise unknown("task", task, known, where=f"{where}.ids")
     if len(set(selection.ids)) < len(selection.ids):
-        raise ConfigError("tasks.ids: a task is listed twice")
+        raise ConfigError(f"{where}.ids: a task is listed twice")
     return tuple(known[task] for task in selection.ids)[: selection.limit]
 
 

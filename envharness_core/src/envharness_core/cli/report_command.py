@@ -46,6 +46,7 @@ def command(
         _write_page(folder, page, megabytes, as_json=as_json)
         return
     with opened(folder) as store:
+        store.require_campaign()
         config = make_config(cast("JsonObject", store.meta("config")))
         summary, results = summarise(store, config), store.results()
         before, after = rates_before(store), accepted_rates(store, results)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import click
@@ -15,6 +11,7 @@ from envharness_core.campaigns.changes import HARMLESS
 from envharness_core.campaigns.estimate import estimate_run
 from envharness_core.campaigns.run import run_campaign
 from envharness_core.campaigns.schedule import DrainedError
+from envharness_core.cli.interrupts import draining
 from envharness_core.cli.logs import configure_logging
 from envharness_core.cli.options import (
     clean_stdout,
@@ -27,7 +24,7 @@ from envharness_core.cli.options import (
 from envharness_core.cli.progress import RunProgress
 from envharness_core.cli.tables import print_estimate, print_summary
 from envharness_core.config import RunConfig, read_config
-from envharness_core.errors import ConfigError, RunError
+from envharness_core.errors import ConfigError, ProviderError, RunError
 
 
 @click.command("run")
@@ -96,7 +93,7 @@ def _run(
     except (KeyboardInterrupt, DrainedError):
         click.echo("interrupted; what had ended is kept: run the same command to go on", err=True)
         raise click.exceptions.Exit(130) from None
-    except RunError as error:
+    except (RunError, ProviderError) as error:
         click.echo(
             f"envharness: {error}; what had ended is kept: run again to go on, with --retry-failed", err=True
         )
@@ -124,27 +121,6 @@ def _estimate(config: RunConfig, probe: int, *, as_json: bool) -> None:
             f"envharness: no probed episode was graded; the first: {first.outcome}: {first.error}", err=True
         )
         raise click.exceptions.Exit(3)
-
-
-@contextmanager
-def draining() -> Iterator[Event]:
-    """Have the first Ctrl-C set an event; the next one interrupts as usual."""
-    stop = Event()
-
-    def first(number: int, frame: object) -> None:
-        stop.set()
-        signal.signal(signal.SIGINT, usual)
-        click.echo("stopping when what is being played has ended; Ctrl-C again stops at once", err=True)
-
-    usual = signal.getsignal(signal.SIGINT)
-    if usual is not signal.default_int_handler:  # ignored, as under nohup, or somebody's own
-        yield stop
-        return
-    signal.signal(signal.SIGINT, first)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, usual)
 
 
 def _fruitless(summary: Any) -> str:

@@ -13,9 +13,8 @@ import structlog
 from attrs import field, frozen, validators
 
 from envharness_core.episode import Episode, EpisodeSpec, Record
-from envharness_core.executor import Executor
+from envharness_core.executor import LOOK_SECONDS, Executor
 from envharness_core.executors.process import WorkerProcess
-from envharness_core.executors.worker import BEAT_SECONDS
 from envharness_core.outcome import Outcome
 from envharness_core.plugins import Plugins
 from envharness_core.trajectory import TrajectoryWriter
@@ -113,7 +112,7 @@ class Local(Executor[LocalConfig]):
 
     def _collect(self) -> Iterator[Record]:
         """Wait for a worker to say something, and yield the records."""
-        for key, _ in self._selector.select(BEAT_SECONDS):
+        for key, _ in self._selector.select(LOOK_SECONDS):
             worker: WorkerProcess = key.data
             try:
                 records = worker.take()

@@ -54,7 +54,7 @@ class WorkerProcess:
                 ours.close()
                 raise EnvHarnessError(f"a worker process can't be started: {error}") from error
         channel = Connection(ours.detach())
-        channel.send((plugins.modules, plugins.sandbox))
+        channel.send((plugins.modules, plugins.sandbox, plugins.settings, plugins.folder))
         return cls(process, channel)
 
     @property

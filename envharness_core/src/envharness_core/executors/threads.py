@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from attrs import field, frozen, validators
 
 from envharness_core.episode import EpisodeSpec, Record
 from envharness_core.errors import ConfigError
-from envharness_core.executor import Executor
+from envharness_core.executor import LOOK_SECONDS, Executor
 from envharness_core.kinds import BRIDGE
 from envharness_core.player import Player
 from envharness_core.plugins import Plugins
@@ -53,8 +53,9 @@ class Threads(Executor[ThreadsConfig]):
                         break
                     _require_threads(plugins, job, fits)
                     crew.play(job)
-                if crew.playing:
-                    yield crew.next()
+                record = crew.next() if crew.playing else None
+                if record is not None:
+                    yield record
         finally:
             crew.dismiss()
 
@@ -78,9 +79,12 @@ class _Crew:
         self.playing += 1
         self._todo.put(spec)
 
-    def next(self) -> Record:
-        """Wait for an episode to end."""
-        ended = self._done.get()
+    def next(self) -> Record | None:
+        """Wait for an episode to end; None where none does for a while."""
+        try:
+            ended = self._done.get(timeout=LOOK_SECONDS)
+        except Empty:
+            return None
         self.playing -= 1
         if isinstance(ended, BaseException):
             raise ended

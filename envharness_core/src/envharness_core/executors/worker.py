@@ -9,6 +9,8 @@ import threading
 import time
 from multiprocessing.connection import Connection
 
+from attrs import evolve
+
 from envharness_core.episode import EpisodeSpec, Record
 from envharness_core.player import Player
 from envharness_core.plugins import Plugins
@@ -58,7 +60,7 @@ class Worker:
         for spec in specs:
             record = self._player.play(spec)
             with self._sending:
-                self._done.append(Record(record.episode, compressed(record.blob)))
+                self._done.append(evolve(record, blob=compressed(record.blob)))
             if time.monotonic() - sent > _HELD_SECONDS:
                 self._send()
                 sent = time.monotonic()
@@ -74,7 +76,7 @@ class Worker:
             try:
                 record = self._player.overdue()
                 if record is not None:
-                    self._done.append(Record(record.episode, compressed(record.blob)))
+                    self._done.append(evolve(record, blob=compressed(record.blob)))
                     self._send()
                     os._exit(GAVE_UP)
                 if self._busy and time.monotonic() - beaten > BEAT_SECONDS:
@@ -93,15 +95,16 @@ class Worker:
 def main() -> None:
     """Serve on the inherited descriptor that the command line names.
 
-    The first message is the plugin modules and what the user chose about the rules sandbox.
+    The first message is the plugin modules, what the user chose about sandbox and plugins, and the run folder.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it closes the channel
     with Connection(int(sys.argv[1])) as channel:
         try:
-            modules, sandbox = channel.recv()
+            modules, sandbox, settings, folder = channel.recv()
         except EOFError:
             return
-        Worker(channel, Plugins(modules, sandbox=sandbox)).serve()
+        plugins = Plugins(modules, sandbox=sandbox).working_in(folder, settings)
+        Worker(channel, plugins).serve()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from envharness_core.testing.doubles import Counter, Dice, Drawing, Failing, PassThrough, Watch
+    from envharness_core.testing.model_faults import Fault, Limit
+    from envharness_core.testing.model_said import Brain, Said, echo, script
+    from envharness_core.testing.model_server import Asked, ModelServer
     from envharness_core.testing.strategies import (
         actions,
         layer_specs,
@@ -25,36 +28,52 @@ if TYPE_CHECKING:
     from envharness_core.testing.text_world import TextWorld
 
 _HOMES = {
+    "Asked": "model_server",
+    "Brain": "model_said",
     "Counter": "doubles",
     "Dice": "doubles",
     "Drawing": "doubles",
     "Failing": "doubles",
+    "Fault": "model_faults",
+    "Limit": "model_faults",
+    "ModelServer": "model_server",
     "PassThrough": "doubles",
+    "Said": "model_said",
     "TextWorld": "text_world",
     "Watch": "doubles",
     "actions": "strategies",
     "bridge_suite": "suites",
+    "echo": "model_said",
     "layer_specs": "strategies",
     "layer_suite": "suites",
     "malformed_actions": "strategies",
+    "script": "model_said",
     "setups": "strategies",
     "stacks": "strategies",
     "worlds": "strategies",
 }
 
 __all__ = [
+    "Asked",
+    "Brain",
     "Counter",
     "Dice",
     "Drawing",
     "Failing",
+    "Fault",
+    "Limit",
+    "ModelServer",
     "PassThrough",
+    "Said",
     "TextWorld",
     "Watch",
     "actions",
     "bridge_suite",
+    "echo",
     "layer_specs",
     "layer_suite",
     "malformed_actions",
+    "script",
     "setups",
     "stacks",
     "worlds",

@@ -1,0 +1,1 @@
+"""Evaluation: whether skills help on the untouched benchmark."""

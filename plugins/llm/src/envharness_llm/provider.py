@@ -1,0 +1,397 @@
+"""litellm, and all that is known of it: the only module of the project that imports it, when a model is first asked.
+
+How much a model should reason is said by litellm's ``reasoning_effort``: ``low``, ``medium`` and ``high`` as they
+are, ``off`` as ``none``. litellm translates it for each provider, and leaves it out where a model can't reason.
+OpenAI's models that always reason refuse ``none``; for those nothing is said, and they reason as they like.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Lock
+from types import ModuleType
+from typing import Any, TypeVar
+
+from attrs import define, field, frozen
+
+from envharness_core import waiting
+from envharness_core.jsondata import Json, JsonObject
+from envharness_core.redaction import REDACTED, redact_text
+from envharness_llm.backoff import counts_by_minute, named_wait
+from envharness_llm.failure import Failure, kind_of
+from envharness_llm.keys import Key
+from envharness_llm.messages import Answer, Finish, Message, Request, ToolCall
+from envharness_llm.settings import Price, Settings
+
+T = TypeVar("T")
+
+_IMPORTING = Lock()
+_ITS_WARNINGS = (
+    r".*`ReadOnly` qualifier",
+    r"Accessing the .* attribute on the instance is deprecated",
+    r"Pydantic serializer warnings",
+)
+_SEEDS = 2**31 - 1  # services take seeds of 31 bits
+_SHOWN = 600  # characters of what a service said that an error shows
+_CLASSES = re.compile(r"(?:[\w.]*(?:Error|Exception): |\w+Exception - )*")
+_FINISHES: Mapping[str, Finish] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "content_filter": "filtered",
+}
+
+
+class BrokenAnswer(Exception):  # noqa: N818 - says what happened
+    """An answer that ends too early, or isn't one."""
+
+
+@frozen
+class Provider:
+    """Asks services through litellm, once each: it neither waits nor repeats.
+
+    Args:
+        settings: time limits, prices, and whether to stream.
+    """
+
+    settings: Settings
+
+    def complete(self, request: Request, key: Key) -> Answer | Failure:
+        """Ask a model for the next message of a conversation."""
+
+        def ask(litellm: ModuleType) -> Answer:
+            arguments = self._common(request.params.model, key) | _asked(litellm, request)
+            said = (_streamed if self.settings.stream else _whole)(litellm, arguments, self.settings.timeout)
+            return said.answer(self._usage(litellm, request.params.model, said.usage, "completion"))
+
+        return _tried(ask, key)
+
+    def embed(
+        self, model: str, texts: Sequence[str], key: Key
+    ) -> tuple[list[list[float]], JsonObject] | Failure:
+        """Ask a model for the vectors of some texts, in order."""
+
+        def ask(litellm: ModuleType) -> tuple[list[list[float]], JsonObject]:
+            arguments = self._common(model, key)
+            # Services refuse an empty text, so a blank stands for it.
+            answer = litellm.embedding(
+                input=[text or " " for text in texts], encoding_format="float", **arguments
+            )
+            vectors = _vectors(answer.data or [], len(texts))
+            return vectors, self._usage(litellm, model, getattr(answer, "usage", None), "embedding")
+
+        return _tried(ask, key)
+
+    def _common(self, model: str, key: Key) -> dict[str, Any]:
+        return {
+            "model": model,
+            "api_base": key.api_base,
+            "api_key": key.secret,
+            "timeout": self.settings.timeout,
+            "num_retries": 0,
+            "max_retries": 0,
+            "drop_params": True,
+        }
+
+    def _usage(self, litellm: ModuleType, model: str, reported: Any, kind: str) -> JsonObject:
+        """Count what a call used; litellm estimates the tokens of a service that doesn't report them."""
+        usage: JsonObject = {"calls": 1, "input_tokens": _count(reported, "prompt_tokens")}
+        if kind == "completion":
+            usage["output_tokens"] = _count(reported, "completion_tokens")
+        for name, group, part in (
+            ("cached_tokens", "prompt_tokens_details", "cached_tokens"),
+            ("reasoning_tokens", "completion_tokens_details", "reasoning_tokens"),
+        ):
+            if count := _count(getattr(reported, group, None), part):
+                usage[name] = count
+        cost = self._cost(litellm, model, reported, kind)
+        return usage | ({"unpriced_calls": 1} if cost is None else {"cost_usd": cost})
+
+    def _cost(self, litellm: ModuleType, model: str, reported: Any, kind: str) -> float | None:
+        given, said = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
+        price = self.settings.prices.get(model)
+        if price is not None:
+            return _priced(price, given, said)
+        if not given and not said:
+            return None
+        try:
+            parts = litellm.cost_per_token(model=model, usage_object=reported, call_type=kind)
+        except Exception:  # noqa: BLE001 - a model that its table doesn't hold, however it says so
+            return None
+        return float(sum(parts))
+
+
+def _priced(price: Price, given: int, said: int) -> float:
+    return (given * price.input + said * price.output) / 1e6
+
+
+def _tried(ask: Callable[[ModuleType], T], key: Key) -> T | Failure:
+    try:
+        return ask(_litellm())
+    except Exception as error:  # noqa: BLE001 - whatever a library of a hundred services raises
+        return _failure(error, key)
+
+
+def _litellm() -> ModuleType:
+    """Import litellm without its calls home, its hints on the terminal and its reading of .env files."""
+    with waiting(), _IMPORTING:  # which takes seconds that aren't the policy's
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+        import litellm
+
+        if not litellm.suppress_debug_info:
+            litellm.suppress_debug_info = True
+            litellm.telemetry = False
+            logging.getLogger("LiteLLM").setLevel(logging.ERROR)
+            litellm.client_session = _connections()
+        _let_pass()
+        return litellm
+
+
+def _connections() -> object:
+    """Make the connections that all calls share: of those that litellm makes itself, threads lose some unclosed."""
+    import httpx
+    from litellm.llms.custom_httpx.http_handler import get_ssl_configuration
+
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+    client = httpx.Client(verify=get_ssl_configuration(), follow_redirects=True, limits=limits)
+    atexit.register(client.close)
+    return client
+
+
+def _let_pass() -> None:
+    """Let litellm use pydantic as it does: the filters that it sets when imported go when somebody resets them.
+
+    They are set for the whole process, as litellm does, since a context of filters is shared by all threads.
+    """
+    known = {pattern.pattern for _, pattern, *_ in warnings.filters if isinstance(pattern, re.Pattern)}
+    for message in _ITS_WARNINGS:
+        if message not in known:
+            warnings.filterwarnings("ignore", message=message)
+
+
+def _asked(litellm: ModuleType, request: Request) -> dict[str, Any]:
+    params = request.params
+    arguments: dict[str, Any] = {
+        "messages": [_message(message) for message in request.messages],
+        "seed": request.seed % _SEEDS,
+        "temperature": params.temperature,
+        "max_tokens": params.max_tokens,
+        "reasoning_effort": _effort(litellm, request),
+    }
+    if request.tools:
+        arguments["tools"] = [{"type": "function", "function": dict(tool)} for tool in request.tools]
+        arguments["tool_choice"] = "required" if request.must_call else None
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _effort(litellm: ModuleType, request: Request) -> str | None:
+    model, reasoning = request.params.model, request.params.reasoning
+    if reasoning != "off":
+        return reasoning
+    always = model.startswith(("openai/", "azure/")) or "/" not in model
+    if (
+        always
+        and litellm.supports_reasoning(model)
+        and not litellm.utils.supports_none_reasoning_effort(model)
+    ):
+        return None
+    return "none"
+
+
+def _message(message: Message) -> dict[str, Json]:
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
+    if not message.calls:
+        return {"role": message.role, "content": message.text}
+    calls: list[Json] = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in message.calls
+    ]
+    return {"role": message.role, "content": message.text or None, "tool_calls": calls}
+
+
+@define
+class _Said:
+    """What has been said so far."""
+
+    text: str = ""
+    reasoning: str = ""
+    finish: str | None = None
+    calls: dict[int, _Call] = field(factory=dict)
+    usage: Any = None
+
+    def answer(self, usage: JsonObject) -> Answer:
+        """Return what was said as an answer.
+
+        Raises:
+            BrokenAnswer: it doesn't say why it ended, so that more may have been meant.
+        """
+        if self.finish is None:
+            raise BrokenAnswer("the answer ended in the middle")
+        calls = tuple(_named_apart(self.calls[index] for index in sorted(self.calls)))
+        finish = _FINISHES.get(self.finish, "other")
+        if calls and finish == "stop":  # as some services have it
+            finish = "tool_calls"
+        return Answer(_plain(self.text), calls, _plain(self.reasoning), finish, usage)
+
+
+@define
+class _Call:
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+    def add(self, part: Any) -> None:
+        """Take a call, or the next piece of it."""
+        self.id = self.id or part.id or ""
+        if part.function is not None:
+            self.name += part.function.name or ""
+            more = part.function.arguments
+            self.arguments += more if isinstance(more, str) else "" if more is None else json.dumps(more)
+
+
+def _named_apart(calls: Iterable[_Call]) -> Iterable[ToolCall]:
+    """Give calls ids by which their results can be told apart, where the service doesn't."""
+    seen: set[str] = set()
+    for number, call in enumerate(calls):
+        name = _plain(call.id) or "call"
+        name = f"{name}_{number}" if name in seen or not call.id else name
+        seen.add(name)
+        yield ToolCall(name, _plain(call.name), _plain(call.arguments))
+
+
+def _whole(litellm: ModuleType, arguments: dict[str, Any], _: float) -> _Said:
+    heard: list[str] = []
+
+    def hear(details: Mapping[str, object]) -> None:
+        if details.get("log_event_type") == "post_api_call" and isinstance(
+            raw := details.get("original_response"), str
+        ):
+            heard.append(raw)
+
+    response = litellm.completion(**arguments, logger_fn=hear)
+    if not response.choices:
+        raise BrokenAnswer("the answer holds no message")
+    choice = response.choices[0]
+    message = choice.message
+    said = _Said(finish=choice.finish_reason, usage=getattr(response, "usage", None))
+    said.text, said.reasoning = message.content or "", getattr(message, "reasoning_content", None) or ""
+    content = _content(heard[0]) if heard else None
+    if content is not None and content != said.text and content.endswith(said.text):
+        said.text, said.reasoning = (
+            content,
+            "",
+        )  # litellm took a <think> block out, which is the policy's to read
+    for index, call in enumerate(message.tool_calls or ()):
+        said.calls.setdefault(index, _Call()).add(call)
+    return said
+
+
+def _content(raw: str) -> str | None:
+    """Return the text of an answer in OpenAI's format as it came; None for another format."""
+    try:
+        content = json.loads(raw)["choices"][0]["message"]["content"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return content if isinstance(content, str) else None
+
+
+def _streamed(litellm: ModuleType, arguments: dict[str, Any], timeout: float) -> _Said:
+    until = time.monotonic() + timeout
+    stream = litellm.completion(**arguments, stream=True, stream_options={"include_usage": True})
+    said = _Said()
+    try:
+        for chunk in stream:
+            _hear(said, chunk)
+            if time.monotonic() > until:
+                raise BrokenAnswer(f"the answer took longer than {timeout:g} s")
+        said.finish = said.finish if stream.received_finish_reason else None  # litellm makes one up
+        reported = [chunk.usage for chunk in stream.chunks if getattr(chunk, "usage", None) is not None]
+        said.usage = reported[-1] if reported else said.usage  # without litellm's estimates
+    finally:
+        stream.close()
+    return said
+
+
+def _hear(said: _Said, chunk: Any) -> None:
+    said.usage = getattr(chunk, "usage", None) or said.usage
+    for choice in chunk.choices[:1]:
+        delta = choice.delta
+        said.text += delta.content or ""
+        said.reasoning += getattr(delta, "reasoning_content", None) or ""
+        said.finish = choice.finish_reason or said.finish
+        for part in delta.tool_calls or ():
+            said.calls.setdefault(part.index or 0, _Call()).add(part)
+
+
+def _vectors(data: Sequence[Any], count: int) -> list[list[float]]:
+    ordered = sorted(data, key=lambda item: int(item["index"]))
+    vectors = [[float(number) for number in item["embedding"]] for item in ordered]
+    if len(vectors) != count or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
+        raise BrokenAnswer(
+            f"{count} texts were sent, and {len(vectors)} vectors of a common length didn't come back"
+        )
+    return vectors
+
+
+def _count(holder: Any, name: str) -> int:
+    value = getattr(holder, name, None)
+    return value if type(value) is int and value > 0 else 0
+
+
+def _plain(text: str) -> str:
+    """Replace halves of characters, which a model can write as JSON but nobody can encode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _failure(error: Exception, key: Key) -> Failure:
+    """Read what litellm raises, which names the same thing by class, by status or by words."""
+    inner = getattr(error, "original_exception", None)  # of a stream that broke off
+    error = inner if isinstance(inner, Exception) else error
+    names = {cls.__name__ for cls in type(error).__mro__}
+    body = getattr(error, "body", None)
+    body = body if isinstance(body, dict) else {}
+    words = str(body.get("message") or error)
+    code = str(body.get("code") or body.get("type") or "")
+    if "ContextWindowExceededError" in names:
+        code = "context_length_exceeded"
+    status = getattr(error, "status_code", None)
+    status = status if type(status) is int else None
+    headers = _headers(error)
+    return Failure(
+        kind_of(status, code, words, policy="ContentPolicyViolationError" in names),
+        _shown(words, key),
+        status if headers else None,  # litellm makes one up where nothing answered
+        named_wait(headers, words, time.time()),
+        counts_by_minute(headers, words),
+    )
+
+
+def _headers(error: Exception) -> Mapping[str, str]:
+    for holder, name in ((getattr(error, "response", None), "headers"), (error, "litellm_response_headers")):
+        headers = getattr(holder, name, None)
+        if headers:
+            return {str(header): str(value) for header, value in dict(headers).items()}
+    return {}
+
+
+def _shown(words: str, key: Key) -> str:
+    """Return what was said without litellm's own class names, and without the key, which some services repeat."""
+    words = _CLASSES.sub("", words, count=1)
+    if key.secret is not None and key.secret in words:
+        words = words.replace(key.secret, REDACTED)
+    words = " ".join(redact_text(words).split())
+    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."

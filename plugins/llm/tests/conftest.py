@@ -1,0 +1,87 @@
+"""What the tests of models share: Hypothesis profiles, an environment without keys, and a place for gates."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from hypothesis import HealthCheck, settings
+
+from envharness_core.jsondata import Json, JsonObject
+from envharness_core.session import Session
+from envharness_core.testing import ModelServer
+from envharness_llm.backoff import Backoff
+from envharness_llm.client import Client
+from envharness_llm.messages import Message, Params, Request
+from envharness_llm.settings import Settings
+
+sys.path.insert(0, str(Path(__file__).parent / "fixtures"))  # plugins are named by importable modules
+
+_SLOW = [HealthCheck.too_slow]
+settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile(
+    "ci", max_examples=200, deadline=None, derandomize=True, suppress_health_check=_SLOW
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+SECRET = "sk-test-0123456789abcdefghijklmnop"
+
+
+@pytest.fixture(autouse=True)
+def own_place(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a test, and the processes that it starts, gates of their own, and one key under a name of its own."""
+    place = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    for name in list(os.environ):
+        if name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("TEST_MODEL_KEY", SECRET)
+    return place
+
+
+@pytest.fixture
+def quiet_again() -> Iterator[None]:
+    """Unconfigure the logging that a test configures."""
+    yield
+    structlog.reset_defaults()
+
+
+Maker = Callable[..., Client]
+Asked = Callable[..., Request]
+
+
+@pytest.fixture
+def client() -> Iterator[Maker]:
+    """Make clients of a server that wait for hundredths of a second where it names no time."""
+    made: list[Client] = []
+
+    def make(server: ModelServer, folder: Path | None = None, **changed: Json) -> Client:
+        set_up: JsonObject = {
+            "api_base": server.base_url,
+            "keys": ["TEST_MODEL_KEY"],
+            "timeout": 10,
+        } | changed
+        session = Session(folder, set_up)
+        made.append(Client(Settings.of(session), session, Backoff(first=0.01, most=0.05, least=0.001)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def request_of() -> Asked:
+    """Make requests that differ where a test wants it."""
+
+    def make(text: str = "hello there", model: str = "openai/m", **changed: Any) -> Request:
+        return Request(Params(model), (Message("user", text),), **({"role": "policy", "seed": 5} | changed))
+
+    return make
