@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUN_DIR ?= runs/demo
-DISTRIBUTIONS := envharness_core plugins/flaky_tools
-MEMBERS := $(foreach member,$(patsubst envharness_core,'envharness_core[report]',$(DISTRIBUTIONS)),-e $(member))
+DISTRIBUTIONS := envharness_core plugins/flaky_tools plugins/llm
+WITH_EXTRAS := 'envharness_core[report]' plugins/flaky_tools 'plugins/llm[offline]'
+MEMBERS := $(foreach member,$(WITH_EXTRAS),-e $(member))
 STAMP := $(VENV)/.installed
-SOURCES := envharness_core/src plugins/flaky_tools/src
-TESTS := envharness_core/tests plugins/flaky_tools/tests tests
+SOURCES := envharness_core/src plugins/flaky_tools/src plugins/llm/src
+TESTS := envharness_core/tests plugins/flaky_tools/tests plugins/llm/tests tests
 
 .PHONY: demo test check format bench wheels clean
 
@@ -36,6 +37,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/gate.py
+	$(BIN)/python benchmarks/retrieval.py
 	$(BIN)/python benchmarks/throughput.py
 
 wheels: $(STAMP)

@@ -105,6 +105,7 @@ def rollout(
     count: int = 1,
     seed: int = 0,
     limits: Limits = Limits(),  # noqa: B008 - frozen
+    skills: Sequence[str] = (),
     executor: SpecLike | None = None,
     plugins: Plugins | None = None,
 ) -> list[Rollout]:
@@ -112,14 +113,17 @@ def rollout(
 
         >>> first, second = rollout("toy24", "3-3-8-8", {"use": "solver", "skill": 0.9}, count=2)
 
-    With the file of a reshaped benchmark as the bridge, the task's accepted layers come innermost.
+    With the file of a reshaped benchmark as the bridge, the task's accepted layers come innermost. ``skills`` are texts
+    that the policy is given.
 
     Raises:
         ConfigError: an unknown component, key or task, or a value that isn't allowed.
         PluginError: a plugin is broken.
     """
     plugins = plugins or Plugins()
-    specs = _rollout_specs(bridge, task, policy, layers, count, seed, limits, plugins)
+    specs = rollout_specs(
+        bridge, task, policy, layers, count=count, seed=seed, limits=limits, skills=skills, plugins=plugins
+    )
     runner: Executor = (
         Inline() if executor is None else plugins.create(EXECUTOR, _spec(executor, "executor"), "executor")
     )
@@ -191,16 +195,24 @@ def report_html(folder: Path | str, path: Path | str, *, megabytes: float = MEGA
             ) from error
 
 
-def _rollout_specs(
+def rollout_specs(
     bridge: BridgeLike,
     task: str,
     policy: SpecLike,
     layers: Sequence[SpecLike],
+    *,
     count: int,
     seed: int,
     limits: Limits,
     plugins: Plugins,
+    skills: Sequence[str] = (),
 ) -> list[EpisodeSpec]:
+    """Return the episodes that ``rollout`` plays, after checking everything that is the caller's.
+
+    Raises:
+        ConfigError: an unknown component, key or task, or a value that isn't allowed.
+        PluginError: a plugin is broken.
+    """
     spec, task, inner = _base(bridge, task, plugins)
     stacked = (*inner, *layer_specs(layers))
     if count < 1:
@@ -210,7 +222,7 @@ def _rollout_specs(
         _rehearse(built, seed, task)
         capabilities, tools = built.capabilities, built.tools()
     upstream = f"{capabilities.upstream} {capabilities.version}"
-    design = Design(spec, upstream, task, stacked, _spec(policy, "policy"), limits)
+    design = Design(spec, upstream, task, stacked, _spec(policy, "policy"), limits, tuple(skills))
     with foreign("the policy"), closing(plugins.create(POLICY, design.policy, "policy")) as made:
         made.check(tools)
     return [

@@ -123,6 +123,9 @@ class Evidence:
         budget: design rollouts that the task may still take.
         reserve: how many of them a confirmation takes.
         seed: where the designer's randomness comes from.
+        bridge: the benchmark's, as a second leg may name it.
+        below: the layers that earlier rounds have put in place, innermost first; a candidate comes on top of them.
+        resumable: whether a layer may take back an end of the benchmark's.
     """
 
     task: TaskSummary
@@ -140,6 +143,9 @@ class Evidence:
     budget: int
     reserve: int
     seed: int
+    bridge: ComponentSpec
+    below: tuple[ComponentSpec, ...] = ()
+    resumable: bool = False
 
 
 class Designer(Attachable, ABC, Generic[ConfigT]):

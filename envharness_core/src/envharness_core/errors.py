@@ -20,7 +20,8 @@
     ├── RunError               the operator: a run stopped early, because too much failed
     ├── ProviderError          the operator: a model's service failed
     │   └── AccessError        it refuses the key, the account or the model: asking again is no use
-    └── ContextError           nobody: the agent's context is full, which ends its episode
+    ├── ContextError           nobody: the agent's context is full, which ends its episode
+    └── CancelledError         nobody: whoever plays has stopped playing
 """
 
 from __future__ import annotations
@@ -185,6 +186,10 @@ class AccessError(ProviderError):
 
 class ContextError(EnvHarnessError):
     """An agent's context is full. A policy raises it; the episode then ends as ``agent_limit`` and is graded."""
+
+
+class CancelledError(EnvHarnessError):
+    """Whoever plays has stopped, such as a person who quits. A policy raises it; nothing more is played then."""
 
 
 PLUGIN_FAULTS = (Exception, SystemExit)

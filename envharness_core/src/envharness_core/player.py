@@ -17,6 +17,7 @@ from envharness_core.errors import (
     PLUGIN_FAULTS,
     AccessError,
     BridgeError,
+    CancelledError,
     ConfigError,
     ContextError,
     DataError,
@@ -288,13 +289,16 @@ def _with_dense_reward(
 
 def _recordable(reply: Reply) -> Reply:
     """Return a copy of a reply that can be written down, whatever a policy put into its arguments."""
+    return Reply(tuple([_recorded(action) for action in reply.actions]), reply.text, reply.usage)
+
+
+def _recorded(action: Action) -> Action:
     try:
-        spoken = tuple([_plain(action) for action in reply.actions])
+        return _plain(action)
     except (EnvHarnessError, TypeError, ValueError, RecursionError):
-        spoken = tuple(
-            Action(_printed(action.name), {"malformed": _printed(action.kwargs)}) for action in reply.actions
-        )
-    return Reply(spoken, reply.text, reply.usage)
+        name = action.name
+        plain = type(name) is str and name.isascii()
+        return Action(name if plain else _printed(name), {"malformed": _printed(action.kwargs)})
 
 
 def _printed(value: object) -> str:
@@ -320,6 +324,8 @@ def _ask(play: _Play, call: Any, *args: object) -> Any:
         raise
     except ContextError as error:
         raise _Ending(Outcome.AGENT_LIMIT, f"the agent's context is full: {error}") from error
+    except CancelledError as error:
+        raise _Ending(Outcome.CANCELLED, str(error), str(error)) from error
     except PLUGIN_FAULTS as error:
         raise _Ending(Outcome.POLICY_ERROR, _said(error)) from error
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.session import Session
+from envharness_core.testing import Asked as Arrived
 from envharness_core.testing import ModelServer
 from envharness_llm.backoff import Backoff
 from envharness_llm.client import Client
@@ -85,3 +87,33 @@ def request_of() -> Asked:
         return Request(Params(model), (Message("user", text),), **({"role": "policy", "seed": 5} | changed))
 
     return make
+
+
+def at_once(work: Callable[[int], object], count: int) -> list[Exception]:
+    """Do something in many threads; return what they raised."""
+    raised: list[Exception] = []
+
+    def guarded(number: int) -> None:
+        try:
+            work(number)
+        except Exception as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+def refused_and_later(server: ModelServer) -> tuple[float, list[float]]:
+    """Return when the first 429 was answered, and when others arrived after that."""
+    first = next(asked for asked in server.requests if asked.status == 429)
+    told = _answered(first)
+    return told, [asked.arrived for asked in server.requests if asked.arrived > told]
+
+
+def _answered(asked: Arrived) -> float:
+    assert asked.seconds is not None
+    return asked.arrived + asked.seconds

@@ -221,6 +221,7 @@ class _Replayer:
             seed=config.seed,
             tools=facts.tools,
             env_state_schema=facts.env_state_schema,
+            resumable=facts.resumable,
             layers=facts.layers,
             demonstrator=config.demonstrator,
             trajectory=self._store.trajectory,

@@ -174,6 +174,7 @@ class _Run:
             seed=config.seed,
             tools=tuple(bridge.tools()),
             env_state_schema=bridge.env_state_schema,
+            resumable=self._world.capabilities.resumable,
             layers=offers(self._plugins),
             demonstrator=config.demonstrator,
             trajectory=self._store.trajectory,

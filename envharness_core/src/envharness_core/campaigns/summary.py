@@ -112,7 +112,8 @@ def _episodes(store: Store) -> JsonObject:
     return {"graded": total - sum(store.excluded().values()), "excluded": excluded}
 
 
-def _rollouts(counts: list[tuple[str, str, int]]) -> JsonObject:
+def rollouts_by_stream(counts: list[tuple[str, str, int]]) -> JsonObject:
+    """Return how many episodes there are of each kind of stream."""
     by_stream: Counter[str] = Counter()
     for stream, _, count in counts:
         by_stream[stream.partition(" ")[0]] += count

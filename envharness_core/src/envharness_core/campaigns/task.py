@@ -39,7 +39,7 @@ class Workshop:
         config: how rollouts are spent.
         limits: what an episode may take.
         seed: the run's.
-        tools, env_state_schema: the bridge's.
+        tools, env_state_schema, resumable: the bridge's.
         layers: every installed layer, as a designer is shown it.
         demonstrator: a policy to learn a way from where the policy has none, or None.
         trajectory: loads an episode's trajectory.
@@ -54,6 +54,7 @@ class Workshop:
     seed: int
     tools: tuple[Tool, ...]
     env_state_schema: str
+    resumable: bool
     layers: tuple[Offer, ...]
     demonstrator: ComponentSpec | None
     trajectory: Callable[[Episode], Trajectory]
@@ -139,6 +140,9 @@ def evidence_of(
         budget=budget,
         reserve=asked(shop.objective.confirm, Judgement, baseline, (), ()).rollouts,
         seed=derive("designer", shop.seed, task.id, base.key),
+        bridge=base.bridge,
+        below=base.layers,
+        resumable=shop.resumable,
     )
 
 

@@ -11,9 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
-from attrs import evolve
 
-from envharness_core.api import _rollout_specs
+from envharness_core.api import rollout_specs
 from envharness_core.calls import show_call
 from envharness_core.cli.logs import configure_logging
 from envharness_core.cli.options import component, layer_component, plugin_option, sandbox_option
@@ -69,17 +68,17 @@ def command(
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # a line that isn't text is no call, and no crash
     plugins = Plugins(modules, sandbox=sandbox)
-    (bare,) = _rollout_specs(
+    (spec,) = rollout_specs(
         Path(bridge) if is_reshaped(bridge) else component(bridge, "bridge"),
         task,
         "person",
         [layer_component(layer, f"layers[{index}]") for index, layer in enumerate(layers)],
-        1,
-        seed,
-        Limits(steps=steps, wall_seconds=None),
-        plugins,
+        count=1,
+        seed=seed,
+        limits=Limits(steps=steps, wall_seconds=None),
+        plugins=plugins,
+        skills=skills,
     )
-    spec = EpisodeSpec(evolve(bare.design, skills=skills), bare.stream, bare.index, bare.seeds)
     with nullcontext() if save is None else whole_file(save) as file:
         (record,) = Inline().run(iter([spec]), plugins)
         if file is not None:

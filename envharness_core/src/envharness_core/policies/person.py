@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from envharness_core.calls import CallError, parse_call, show_signature
 from envharness_core.component import NoConfig
 from envharness_core.data import Action, Observation
-from envharness_core.errors import EnvHarnessError
+from envharness_core.errors import CancelledError
 from envharness_core.jsondata import JsonObject
 from envharness_core.policy import Policy, Reply
 from envharness_core.text import printable
@@ -27,10 +27,6 @@ A tool of one text takes the rest of the line as it is, and needs no name where 
   :observe   what is there to be seen, with its data
   :task      the task again
   :quit      stop playing, without a verdict; so does the end of the input"""
-
-
-class Quit(EnvHarnessError):  # noqa: N818 - nobody's error
-    """The person has stopped playing; nothing is said about how the episode would have gone."""
 
 
 class Person(Policy[NoConfig]):
@@ -63,7 +59,7 @@ class Person(Policy[NoConfig]):
         """Show what has changed and ask until there is a well-formed call.
 
         Raises:
-            Quit: the person has stopped.
+            CancelledError: the person has stopped.
         """
         self._seen = observation
         self._number += 1
@@ -102,7 +98,7 @@ class Person(Policy[NoConfig]):
             case "task":
                 return self._task()
             case "quit" | "q":
-                raise Quit("the person has stopped playing")
+                raise CancelledError("the person has stopped playing")
         return f"Not done: there is no :{command[:80]}; there are :help, :tools, :observe, :task and :quit"
 
     def _task(self) -> str:
@@ -126,7 +122,7 @@ class Person(Policy[NoConfig]):
         """Ask for a line.
 
         Raises:
-            Quit: there is none any more.
+            CancelledError: there is none any more.
         """
         if self._source is None and self._sink is None and sys.stdin is not None and sys.stdin.isatty():
             with suppress(ImportError):  # a line can be edited where the platform has it
@@ -141,7 +137,7 @@ class Person(Policy[NoConfig]):
             line = source.readline() if source is not None else ""
         if not line:
             self._say("")
-            raise Quit("the input has ended")
+            raise CancelledError("the input has ended")
         return line
 
     def _say(self, text: str, end: str = "\n") -> None:

@@ -11,7 +11,10 @@ from envharness_core import Component, Designer, Embedder, Extractor, Policy, ho
 def envharness_policies() -> Iterable[Component[Policy]]:
     """Yield the policy that asks a model."""
     yield Component(
-        "llm", "envharness_llm.policy:ModelPolicy", "envharness_llm.policy:PolicyConfig", "asks a language model"
+        "llm",
+        "envharness_llm.policy:ModelPolicy",
+        "envharness_llm.policy:PolicyConfig",
+        "asks a language model",
     )
 
 

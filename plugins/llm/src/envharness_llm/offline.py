@@ -53,9 +53,8 @@ def _model() -> Any:  # its package says nothing of its types
     finally:  # importing it sets logging up for the whole program
         root.handlers[:] = handlers
         root.setLevel(level)
-    here = Path(
-        package.__file__
-    ).parent  # as a cache, too: it looks for the tokenizer in a folder of another name
+    # as a cache, too: it looks for the tokenizer in a folder of another name
+    here = Path(str(package.__file__)).parent
     try:
         return package.WordLlama.load(dim=_WIDTH, cache_dir=here, disable_download=True)
     except (FileNotFoundError, ValueError) as error:

@@ -8,26 +8,26 @@ OpenAI's models that always reason refuse ``none``; for those nothing is said, a
 from __future__ import annotations
 
 import atexit
-import json
 import logging
 import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from types import ModuleType
 from typing import Any, TypeVar
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from envharness_core import waiting
-from envharness_core.jsondata import Json, JsonObject
+from envharness_core.jsondata import Json, JsonObject, digest
 from envharness_core.redaction import REDACTED, redact_text
 from envharness_llm.backoff import counts_by_minute, named_wait
 from envharness_llm.failure import Failure, kind_of
+from envharness_llm.heard import BrokenAnswer, Heard, vectors_of
 from envharness_llm.keys import Key
-from envharness_llm.messages import Answer, Finish, Message, Request, ToolCall
+from envharness_llm.messages import Answer, Message, Request
 from envharness_llm.settings import Price, Settings
 
 T = TypeVar("T")
@@ -38,20 +38,8 @@ _ITS_WARNINGS = (
     r"Accessing the .* attribute on the instance is deprecated",
     r"Pydantic serializer warnings",
 )
-_SEEDS = 2**31 - 1  # services take seeds of 31 bits
 _SHOWN = 600  # characters of what a service said that an error shows
 _CLASSES = re.compile(r"(?:[\w.]*(?:Error|Exception): |\w+Exception - )*")
-_FINISHES: Mapping[str, Finish] = {
-    "stop": "stop",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "content_filter": "filtered",
-}
-
-
-class BrokenAnswer(Exception):  # noqa: N818 - says what happened
-    """An answer that ends too early, or isn't one."""
 
 
 @frozen
@@ -69,8 +57,8 @@ class Provider:
 
         def ask(litellm: ModuleType) -> Answer:
             arguments = self._common(request.params.model, key) | _asked(litellm, request)
-            said = (_streamed if self.settings.stream else _whole)(litellm, arguments, self.settings.timeout)
-            return said.answer(self._usage(litellm, request.params.model, said.usage, "completion"))
+            heard = (_streamed if self.settings.stream else _whole)(litellm, arguments, self.settings.timeout)
+            return heard.answer(self._usage(litellm, request.params.model, heard.usage, "completion"))
 
         return _tried(ask, key)
 
@@ -85,7 +73,7 @@ class Provider:
             answer = litellm.embedding(
                 input=[text or " " for text in texts], encoding_format="float", **arguments
             )
-            vectors = _vectors(answer.data or [], len(texts))
+            vectors = vectors_of(answer.data or [], len(texts))
             return vectors, self._usage(litellm, model, getattr(answer, "usage", None), "embedding")
 
         return _tried(ask, key)
@@ -151,18 +139,17 @@ def _litellm() -> ModuleType:
             litellm.suppress_debug_info = True
             litellm.telemetry = False
             logging.getLogger("LiteLLM").setLevel(logging.ERROR)
-            litellm.client_session = _connections()
+            litellm.client_session = _connections(litellm)
         _let_pass()
         return litellm
 
 
-def _connections() -> object:
+def _connections(litellm: ModuleType) -> Any:
     """Make the connections that all calls share: of those that litellm makes itself, threads lose some unclosed."""
-    import httpx
     from litellm.llms.custom_httpx.http_handler import get_ssl_configuration
 
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-    client = httpx.Client(verify=get_ssl_configuration(), follow_redirects=True, limits=limits)
+    limits = litellm.httpx.Limits(max_connections=None, max_keepalive_connections=100)
+    client = litellm.httpx.Client(verify=get_ssl_configuration(), follow_redirects=True, limits=limits)
     atexit.register(client.close)
     return client
 
@@ -182,7 +169,7 @@ def _asked(litellm: ModuleType, request: Request) -> dict[str, Any]:
     params = request.params
     arguments: dict[str, Any] = {
         "messages": [_message(message) for message in request.messages],
-        "seed": request.seed % _SEEDS,
+        "seed": _seed(request),
         "temperature": params.temperature,
         "max_tokens": params.max_tokens,
         "reasoning_effort": _effort(litellm, request),
@@ -191,6 +178,11 @@ def _asked(litellm: ModuleType, request: Request) -> dict[str, Any]:
         arguments["tools"] = [{"type": "function", "function": dict(tool)} for tool in request.tools]
         arguments["tool_choice"] = "required" if request.must_call else None
     return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _seed(request: Request) -> int:
+    """Return 31 bits, as services take them; whoever says the same words once more wants another answer."""
+    return int(digest([str(request.seed), request.number])[:8], 16) >> 1
 
 
 def _effort(litellm: ModuleType, request: Request) -> str | None:
@@ -219,142 +211,41 @@ def _message(message: Message) -> dict[str, Json]:
     return {"role": message.role, "content": message.text or None, "tool_calls": calls}
 
 
-@define
-class _Said:
-    """What has been said so far."""
+def _whole(litellm: ModuleType, arguments: dict[str, Any], _: float) -> Heard:
+    raw: list[str] = []
 
-    text: str = ""
-    reasoning: str = ""
-    finish: str | None = None
-    calls: dict[int, _Call] = field(factory=dict)
-    usage: Any = None
+    def show(details: Mapping[str, object]) -> None:
+        response = details.get("original_response")
+        if details.get("log_event_type") == "post_api_call" and isinstance(response, str):
+            raw.append(response)
 
-    def answer(self, usage: JsonObject) -> Answer:
-        """Return what was said as an answer.
-
-        Raises:
-            BrokenAnswer: it doesn't say why it ended, so that more may have been meant.
-        """
-        if self.finish is None:
-            raise BrokenAnswer("the answer ended in the middle")
-        calls = tuple(_named_apart(self.calls[index] for index in sorted(self.calls)))
-        finish = _FINISHES.get(self.finish, "other")
-        if calls and finish == "stop":  # as some services have it
-            finish = "tool_calls"
-        return Answer(_plain(self.text), calls, _plain(self.reasoning), finish, usage)
+    heard = Heard()
+    response = litellm.completion(**arguments, logger_fn=show)
+    heard.take_whole(response, raw[0] if raw else None)
+    return heard
 
 
-@define
-class _Call:
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-
-    def add(self, part: Any) -> None:
-        """Take a call, or the next piece of it."""
-        self.id = self.id or part.id or ""
-        if part.function is not None:
-            self.name += part.function.name or ""
-            more = part.function.arguments
-            self.arguments += more if isinstance(more, str) else "" if more is None else json.dumps(more)
-
-
-def _named_apart(calls: Iterable[_Call]) -> Iterable[ToolCall]:
-    """Give calls ids by which their results can be told apart, where the service doesn't."""
-    seen: set[str] = set()
-    for number, call in enumerate(calls):
-        name = _plain(call.id) or "call"
-        name = f"{name}_{number}" if name in seen or not call.id else name
-        seen.add(name)
-        yield ToolCall(name, _plain(call.name), _plain(call.arguments))
-
-
-def _whole(litellm: ModuleType, arguments: dict[str, Any], _: float) -> _Said:
-    heard: list[str] = []
-
-    def hear(details: Mapping[str, object]) -> None:
-        if details.get("log_event_type") == "post_api_call" and isinstance(
-            raw := details.get("original_response"), str
-        ):
-            heard.append(raw)
-
-    response = litellm.completion(**arguments, logger_fn=hear)
-    if not response.choices:
-        raise BrokenAnswer("the answer holds no message")
-    choice = response.choices[0]
-    message = choice.message
-    said = _Said(finish=choice.finish_reason, usage=getattr(response, "usage", None))
-    said.text, said.reasoning = message.content or "", getattr(message, "reasoning_content", None) or ""
-    content = _content(heard[0]) if heard else None
-    if content is not None and content != said.text and content.endswith(said.text):
-        said.text, said.reasoning = (
-            content,
-            "",
-        )  # litellm took a <think> block out, which is the policy's to read
-    for index, call in enumerate(message.tool_calls or ()):
-        said.calls.setdefault(index, _Call()).add(call)
-    return said
-
-
-def _content(raw: str) -> str | None:
-    """Return the text of an answer in OpenAI's format as it came; None for another format."""
-    try:
-        content = json.loads(raw)["choices"][0]["message"]["content"]
-    except (ValueError, LookupError, TypeError):
-        return None
-    return content if isinstance(content, str) else None
-
-
-def _streamed(litellm: ModuleType, arguments: dict[str, Any], timeout: float) -> _Said:
+def _streamed(litellm: ModuleType, arguments: dict[str, Any], timeout: float) -> Heard:
     until = time.monotonic() + timeout
     stream = litellm.completion(**arguments, stream=True, stream_options={"include_usage": True})
-    said = _Said()
+    heard = Heard()
     try:
         for chunk in stream:
-            _hear(said, chunk)
+            heard.take_piece(chunk)
             if time.monotonic() > until:
                 raise BrokenAnswer(f"the answer took longer than {timeout:g} s")
-        said.finish = said.finish if stream.received_finish_reason else None  # litellm makes one up
+        if not stream.received_finish_reason:  # where none came, litellm makes one up
+            heard.finish = None
         reported = [chunk.usage for chunk in stream.chunks if getattr(chunk, "usage", None) is not None]
-        said.usage = reported[-1] if reported else said.usage  # without litellm's estimates
+        heard.usage = reported[-1] if reported else heard.usage  # what came, not what litellm makes of it
     finally:
         stream.close()
-    return said
-
-
-def _hear(said: _Said, chunk: Any) -> None:
-    said.usage = getattr(chunk, "usage", None) or said.usage
-    for choice in chunk.choices[:1]:
-        delta = choice.delta
-        said.text += delta.content or ""
-        said.reasoning += getattr(delta, "reasoning_content", None) or ""
-        said.finish = choice.finish_reason or said.finish
-        for part in delta.tool_calls or ():
-            said.calls.setdefault(part.index or 0, _Call()).add(part)
-
-
-def _vectors(data: Sequence[Any], count: int) -> list[list[float]]:
-    ordered = sorted(data, key=lambda item: int(item["index"]))
-    vectors = [[float(number) for number in item["embedding"]] for item in ordered]
-    if len(vectors) != count or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
-        raise BrokenAnswer(
-            f"{count} texts were sent, and {len(vectors)} vectors of a common length didn't come back"
-        )
-    return vectors
+    return heard
 
 
 def _count(holder: Any, name: str) -> int:
     value = getattr(holder, name, None)
     return value if type(value) is int and value > 0 else 0
-
-
-def _plain(text: str) -> str:
-    """Replace halves of characters, which a model can write as JSON but nobody can encode."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _failure(error: Exception, key: Key) -> Failure:

@@ -187,6 +187,17 @@ def _task(evidence: Evidence) -> str:
     if task.metadata:
         lines.append(f"The benchmark says of it: {json.dumps(task.metadata, ensure_ascii=False)}")
     lines.append(f"The agent is told: {clipped(evidence.instruction, _LONGEST)}")
+    lines.append(f"The benchmark's bridge is `{json.dumps(evidence.bridge.as_json(), ensure_ascii=False)}`.")
+    if evidence.below:
+        below = json.dumps([layer.as_json() for layer in evidence.below], ensure_ascii=False)
+        lines.append(
+            f"These layers are in place already, innermost first; yours come on top of them:\n`{below}`"
+        )
+    lines.append(
+        "A hook may take back an end of the benchmark's (`terminated` from true to false): the episode goes on then."
+        if evidence.resumable
+        else "What the benchmark has ended can't go on: a hook may not set `terminated` to false."
+    )
     lines.append(f"An episode takes at most {limits.steps} actions, those that fail or are refused included.")
     first = evidence.trajectory(evidence.baseline[0]).start if evidence.baseline else None
     if first is not None:
