@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from envharness_core.api import campaign, report_html, rollout, stack
+    from envharness_core.api import campaign, compare, evaluate, report_html, rollout, stack
     from envharness_core.clock import waiting
     from envharness_core.component import Component, NoConfig
     from envharness_core.data import (
@@ -89,6 +89,8 @@ _HOMES = {
     "Trajectory": "trajectory",
     "Verdict": "data",
     "campaign": "api",
+    "compare": "api",
+    "evaluate": "api",
     "hookimpl": "hookspecs",
     "report_html": "api",
     "rollout": "api",
@@ -141,6 +143,8 @@ __all__ = [
     "Verdict",
     "__version__",
     "campaign",
+    "compare",
+    "evaluate",
     "hookimpl",
     "report_html",
     "rollout",

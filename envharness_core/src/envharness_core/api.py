@@ -1,4 +1,4 @@
-"""The Python face: build a stack, roll it out, run a campaign, write its report."""
+"""The Python face: build a stack, roll it out, run a campaign, write its report, evaluate skills."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from envharness_core.errors import (
     SetupError,
     foreign,
 )
+from envharness_core.evaluation.compare import compare_evaluations
+from envharness_core.evaluation.run import run_evaluation
 from envharness_core.executor import Executor
 from envharness_core.executors.inline import Inline
 from envharness_core.jsondata import JsonObject
@@ -156,13 +158,57 @@ def campaign(
         ConfigError: the config is wrong, or the folder holds something else.
         PluginError: a plugin is broken.
     """
+    return run_campaign(_config(config, overrides), Path(run_dir), plugins, listener)
+
+
+def _config(config: RunConfig | JsonObject | Path | str, overrides: Sequence[str]) -> RunConfig:
+    """Return a config, however it is given."""
     if isinstance(config, Path | str):
-        config = read_config(Path(config), overrides)
-    elif overrides:
+        return read_config(Path(config), overrides)
+    if overrides:
         raise ConfigError("overrides: only a file's config is overridden")
-    if isinstance(config, dict):
-        config = make_config(config)
-    return run_campaign(config, Path(run_dir), plugins, listener)
+    return make_config(config) if isinstance(config, dict) else config
+
+
+def evaluate(
+    config: RunConfig | JsonObject | Path | str,
+    run_dir: Path | str,
+    *,
+    source: Path | str | None = None,
+    unseal: bool = False,
+    overrides: Sequence[str] = (),
+    plugins: Plugins | None = None,
+    listener: Listener = lambda _: None,
+) -> JsonObject:
+    """Score a policy on held-out tasks of the untouched benchmark, with and without skills; return the summary.
+
+    Args:
+        config: a config, plain data of one, or a TOML file's path; ``evaluation`` says how.
+        run_dir: the evaluation's own folder; the same folder goes on with it.
+        source: the folder of the campaign whose accepted stacks the condition ``reshaped`` learns on.
+        unseal: whether a split that ``evaluation.seal`` keeps sealed may be scored now.
+        overrides: ``a.b=value`` each, for a file's config.
+        plugins: instead of those that the config names.
+        listener: called with the progress after each episode.
+
+    Raises:
+        ConfigError: the config is wrong, the folder holds something else, or the split is sealed.
+        PluginError: a plugin is broken.
+        RunError: too much failed, or the budget is spent; what had ended is kept.
+    """
+    made = _config(config, overrides)
+    folder = None if source is None else Path(source)
+    return run_evaluation(made, Path(run_dir), folder, plugins, listener, unseal=unseal)
+
+
+def compare(*run_dirs: Path | str) -> JsonObject:
+    """Return what evaluations found, and the paired differences between them: see ``evaluation.compare``.
+
+    Raises:
+        ConfigError: they can't be compared.
+        CheckpointError: one isn't a complete evaluation, or is damaged.
+    """
+    return compare_evaluations([Path(folder) for folder in run_dirs])
 
 
 def report_html(folder: Path | str, path: Path | str, *, megabytes: float = MEGABYTES) -> JsonObject:

@@ -105,12 +105,33 @@ def test_trying_again_after_a_passing_failure_is_advised() -> None:
     (skill,) = [item for item in skills if "passing" in item.title]
     assert skill.title == "Repeat the call after a passing failure"
     assert skill.content == (
-        "When a call has just failed for a passing reason, such as a timeout, make the very same call again. "
+        "When a call has just failed for a passing reason, such as a timeout, make the very same call again rather "
+        "than use `submit`. "
         "Nothing had changed in the world, so trying again costs one step and no more. "
         "Evidence: 3 of 3 winning rollouts did so, 0 of 4 losing ones."
     )
     assert skill.provenance.trajectories == tuple(f"key{number}" for number in range(7))
     assert skill.provenance.extractor == "core/contrast"
+
+
+def test_a_call_that_ends_the_episode_is_a_habit_when_it_is_made_once() -> None:
+    down = writes(shown="It broke.", error="It broke.")
+    won = [writes("b"), down, writes("c"), down, writes("d"), CHECK, SUBMIT]
+    lost = [writes("b"), down, writes("c"), down, SUBMIT]
+    (skill,) = [
+        item for item in extracted(experience([won] * 4, [lost] * 4), per_task=9) if "error" in item.title
+    ]
+    assert skill.content.startswith(
+        "When a call has just failed with an error, call the same tool with other arguments rather than use `submit`. "
+    )
+
+
+def test_what_hardly_anybody_does_instead_isnt_named() -> None:
+    refused = writes(shown="Not now.", blocked="Not now.")
+    won = [[refused, CHECK, SUBMIT]] * 4
+    lost = [[refused, refused, refused, SUBMIT], [refused, SUBMIT]] * 2
+    (skill,) = [item for item in extracted(experience(won, lost), per_task=9) if "refusal" in item.title]
+    assert skill.content.startswith("When a call has just been refused, use `check`. Evidence")
 
 
 def test_checking_before_submitting_is_advised() -> None:

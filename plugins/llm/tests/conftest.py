@@ -65,12 +65,9 @@ def client() -> Iterator[Maker]:
     made: list[Client] = []
 
     def make(server: ModelServer, folder: Path | None = None, **changed: Json) -> Client:
-        set_up: JsonObject = {
-            "api_base": server.base_url,
-            "keys": ["TEST_MODEL_KEY"],
-            "timeout": 10,
-        } | changed
-        session = Session(folder, set_up)
+        keys: list[Json] = ["TEST_MODEL_KEY"]
+        set_up: JsonObject = {"api_base": server.base_url, "timeout": 10, "keys": keys}
+        session = Session(folder, set_up | changed)
         made.append(Client(Settings.of(session), session, Backoff(first=0.01, most=0.05, least=0.001)))
         return made[-1]
 
@@ -84,7 +81,8 @@ def request_of() -> Asked:
     """Make requests that differ where a test wants it."""
 
     def make(text: str = "hello there", model: str = "openai/m", **changed: Any) -> Request:
-        return Request(Params(model), (Message("user", text),), **({"role": "policy", "seed": 5} | changed))
+        fields: dict[str, Any] = {"role": "policy", "seed": 5}
+        return Request(Params(model), (Message("user", text),), **(fields | changed))
 
     return make
 

@@ -232,7 +232,7 @@ def test_replaying_a_copy_changes_no_byte_of_it(tmp_path: Path, open_at: Callabl
     cassette.copy(tmp_path / "kept")
     before = (tmp_path / "kept").read_bytes()
     for mode in ("replay", "auto"):
-        again = Cassette(tmp_path / "kept", mode)  # type: ignore[arg-type]
+        again = Cassette(tmp_path / "kept", mode)
         assert again.answer(REQUEST, never).text == "known"
         again.close()
     assert (tmp_path / "kept").read_bytes() == before

@@ -17,6 +17,7 @@ from envharness_core.session import Session
 from envharness_core.testing import Fault, ModelServer, Said, script
 from envharness_llm.cassette import FILE
 from envharness_llm.client import Client
+from envharness_llm.model import Model
 
 from .conftest import SECRET, Asked, Maker, at_once
 
@@ -101,19 +102,19 @@ def test_a_service_that_says_nothing_is_left_after_the_timeout(
 
 def test_a_stream_that_drips_is_left_after_the_timeout(client: Maker, request_of: Asked) -> None:
     def slow(_: JsonObject) -> Said:
-        time.sleep(0.5)
+        time.sleep(0.3)
         return Said("word " * 50)
 
-    drips = Fault(kind="stall", delay=0.5)  # each pause is shorter than the timeout
-    with ModelServer(slow, [drips]) as server, pytest.raises(ProviderError, match=r"longer than 0\.7 s"):
-        client(server, stream=True, timeout=0.7, retries=0).ask(request_of())
+    drips = Fault(kind="stall", delay=0.3)  # each pause is shorter than the timeout
+    with ModelServer(slow, [drips]) as server, pytest.raises(ProviderError, match=r"longer than 0\.4 s"):
+        client(server, stream=True, timeout=0.4, retries=0).ask(request_of())
 
 
 def test_an_outage_that_names_its_end_is_waited_for(client: Maker, request_of: Asked) -> None:
-    with ModelServer(faults=[Fault(503, headers={"Retry-After": "1"})]) as server:
+    with ModelServer(faults=[Fault(503, headers={"Retry-After": "0.4"})]) as server:
         client(server).ask(request_of())
     first, second = server.requests
-    assert second.arrived - first.arrived >= 1.0
+    assert second.arrived - first.arrived >= 0.4
 
 
 @pytest.mark.parametrize(
@@ -189,6 +190,28 @@ def test_a_usual_variable_is_used_where_none_is_named(
     with ModelServer() as server:
         client(server, keys=[]).ask(request_of())
     assert set(server.key_counts) == {"sk-usual-0123456789abcdef"}
+
+
+def test_a_usual_variable_is_named_where_its_key_is_refused_and_not_repeated(
+    client: Maker, request_of: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "of no known look")
+    fault = Fault(401, message="wrong: of no known look")
+    with ModelServer(faults=[fault]) as server, pytest.raises(AccessError, match="OPENAI_API_KEY") as caught:
+        client(server, keys=[]).ask(request_of())
+    assert "no known look" not in str(caught.value)
+
+
+def test_where_there_is_no_patience_the_failure_itself_is_told(client: Maker, request_of: Asked) -> None:
+    with ModelServer(faults=[Fault(503, headers={"Retry-After": "900"})]) as server:
+        with pytest.raises(ProviderError, match=r"failed once.*overloaded"):
+            client(server, patience=10).ask(request_of())
+
+
+def test_a_client_is_a_model(client: Maker, request_of: Asked) -> None:
+    with ModelServer(script(Said("hi"))) as server:
+        model: Model = client(server)
+        assert model.ask(request_of()).text == "hi"
 
 
 def test_what_is_on_the_cassette_costs_no_call(client: Maker, request_of: Asked, tmp_path: Path) -> None:
@@ -279,6 +302,7 @@ import sys
 from pathlib import Path
 from envharness_core.session import Session
 from envharness_llm.client import Client
+from envharness_llm.model import Model
 from envharness_llm.messages import Message, Params, Request
 client = Client.of(Session(Path(sys.argv[1]), {"keys": ["TEST_MODEL_KEY"]}))
 client.ask(Request(Params("openai/m"), (Message("user", "hello there"),), "policy", 5))

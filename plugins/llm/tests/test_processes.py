@@ -35,7 +35,9 @@ class Asker:
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
     def begin(self, server: ModelServer, place: Path, calls: int, threads: int, **settings: object) -> None:
-        told = {"settings": {"api_base": server.base_url, "keys": ["TEST_MODEL_KEY"], **settings}}
+        told: dict[str, object] = {
+            "settings": {"api_base": server.base_url, "keys": ["TEST_MODEL_KEY"], **settings}
+        }
         told |= {"place": str(place), "calls": calls, "threads": threads}
         written = cast("IO[str]", self._process.stdin)
         written.write(f"{json.dumps(told)}\n")

@@ -33,6 +33,7 @@ from envharness_core.kinds import DESIGNER, EXECUTOR, OBJECTIVE
 from envharness_core.objective import Decision
 from envharness_core.outcome import INFRASTRUCTURE, Outcome
 from envharness_core.plugins import Plugins
+from envharness_core.skills.bank import SkillBank
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import build_stack
 from envharness_core.store import Store
@@ -114,6 +115,10 @@ class Session:
     cache: BaselineCache | None = None
 
 
+BANK = "skills.jsonl"
+"""The bank that a run leaves in its folder, where its policy learnt from task to task."""
+
+
 class _Run:
     """A session of a run."""
 
@@ -159,6 +164,8 @@ class _Run:
                 excluded=self._watch.excluded,
                 designed=len(self._course.results),
             )
+        if self._config.skills.coevolve:
+            SkillBank(self._course.skills).write(self._store.folder / BANK)
         self._store.set_meta("usage", self._account.totals())
         summary = summarise(self._store, self._config)
         self._store.set_meta("summary", summary)

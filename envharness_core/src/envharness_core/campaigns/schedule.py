@@ -92,7 +92,7 @@ class Scheduler:
         self._playing: dict[str, tuple[EpisodeSpec, _Running]] = {}
         self._ready: deque[tuple[_Running, _Next]] = deque()
         self._answers: SimpleQueue[tuple[_Running, _Next]] = SimpleQueue()
-        self._asking = 0
+        self._asking = self._unasked = 0
         self._account = account or Account(Budget())
         self._forbidden = ""
         self._advancing = False
@@ -132,8 +132,10 @@ class Scheduler:
             if len(running.episodes) == len(running.keys):
                 self._complete(running)
                 self._advance()
+        while self._asking and not self._playing:  # what was asked is heard, as what is played is kept
+            self._hear_answers(_NAP)
         queues = (self._playing, self._urgent, self._later, self._delayed, self._dormant)
-        lost = sum(map(len, queues)) + self._asking
+        lost = sum(map(len, queues)) + self._unasked
         if lost and self._forbidden and not self._playing:
             raise RunError(f"stopped: {self._forbidden}")
         if lost and self._stop.is_set() and not self._playing:
@@ -141,8 +143,13 @@ class Scheduler:
         if lost:
             raise ExecutorError(f"executor {name} ended with {lost} episodes not played; run again to go on")
 
+    @property
+    def _stopping(self) -> bool:
+        """Whether nothing more may begin."""
+        return self._stop.is_set() or bool(self._forbidden)
+
     def _jobs(self) -> Iterator[EpisodeSpec | None]:
-        while not (self._stop.is_set() or self._forbidden):
+        while not self._stopping:
             self._hear_answers(0.0)
             self._release_delayed()
             while self._dormant and not (self._urgent or self._later):
@@ -186,11 +193,13 @@ class Scheduler:
         if not ask.waits:
             self._ready.append((running, _answered(running.play, ask)))
             return
-        self._asking += 1
         self._forbidden = self._forbidden or self._account.spent()
-        if not self._forbidden:
-            work = lambda: self._answers.put((running, _answered(running.play, ask)))  # noqa: E731
-            threading.Thread(target=work, name="envharness-question", daemon=True).start()
+        if self._stopping:
+            self._unasked += 1
+            return
+        self._asking += 1
+        work = lambda: self._answers.put((running, _answered(running.play, ask)))  # noqa: E731
+        threading.Thread(target=work, name="envharness-question", daemon=True).start()
 
     def _hear_answers(self, patience: float) -> None:
         """Go on with the procedures whose answers have come in, waiting so many seconds for the first."""

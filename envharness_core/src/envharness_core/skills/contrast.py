@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-from attrs import field, frozen, validators
+from attrs import evolve, field, frozen, validators
 
 from envharness_core.posterior import cell_posterior
 from envharness_core.skills.extractor import Experience, Extractor, Rolled
@@ -53,7 +53,8 @@ class Contrast(Extractor[ContrastConfig]):
         reader = Reader([rolled.trajectory for rolled in experience.rollouts], experience.tools)
         read = [(rolled, reader.habits(rolled.trajectory)) for rolled in experience.rollouts]
         lessons = sorted(self._lessons(read), key=_rank)
-        return [_skill(lesson, experience, read) for lesson in _distinct(lessons)[: config.per_task]]
+        told = [_with_the_other(lesson, lessons) for lesson in _distinct(lessons)[: config.per_task]]
+        return [_skill(lesson, experience, read) for lesson in told]
 
     def _lessons(self, read: Sequence[tuple[Rolled, Habits]]) -> Iterator[Lesson]:
         for habit in dict.fromkeys(habit for _, habits in read for habit in habits.did):
@@ -106,6 +107,22 @@ def _distinct(lessons: Sequence[Lesson]) -> list[Lesson]:
         if not any(said):
             kept.append(lesson)
     return kept
+
+
+def _with_the_other(lesson: Lesson, lessons: Sequence[Lesson]) -> Lesson:
+    """Return a lesson with what most of the other side did in the same situation, where that is as clear."""
+    others = (
+        other.habit.move
+        for other in lessons
+        if other.habit.situation == lesson.habit.situation
+        and other.do is not lesson.do
+        and _most(other.won if other.do else other.lost)
+    )
+    return evolve(lesson, other=next(others, None))
+
+
+def _most(counts: tuple[int, int]) -> bool:
+    return 2 * counts[0] > counts[1]
 
 
 def _acted(lesson: Lesson) -> tuple[str, str]:

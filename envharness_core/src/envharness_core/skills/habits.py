@@ -69,18 +69,21 @@ class Habits:
     Args:
         met: how often each situation arose.
         did: how often each habit showed.
+        ending: the tools that end an episode whenever they are called.
     """
 
     met: Mapping[Situation, int] = field(factory=Counter)
     did: Mapping[Habit, int] = field(factory=Counter)
+    ending: frozenset[str] = frozenset()
 
     def shows(self, habit: Habit) -> bool:
         """Say whether it is what the rollout did there, most of the time; of ``ever``, at any time.
 
-        A long rollout does more of everything, so counts alone would tell its length.
+        A long rollout does more of everything, so counts alone would tell its length. A call that ends the episode
+        can't be made twice, so once is enough.
         """
         done = self.did.get(habit, 0)
-        if habit.situation.kind == "ever":
+        if habit.situation.kind == "ever" or habit.move.call in self.ending:
             return done > 0
         return 2 * done > self.met.get(habit.situation, 0)
 
@@ -108,7 +111,7 @@ class Reader:
                 for move in moves:
                     if _tells(situation, move):
                         did[Habit(situation, move)] += 1
-        return Habits(met, did)
+        return Habits(met, did, self._ending)
 
     def name(self, action: Action) -> str:
         """Return how a call is named: its tool, or the command where the tool takes a command line."""

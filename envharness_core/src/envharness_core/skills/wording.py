@@ -88,6 +88,7 @@ class Lesson:
         lost: the same of losers.
         sure: the probability that the rates differ in this direction.
         do: whether it is winners who do so more often.
+        other: what the other side does there more often, where that is clear.
     """
 
     habit: Habit
@@ -95,6 +96,7 @@ class Lesson:
     lost: tuple[int, int]
     sure: float
     do: bool
+    other: Move | None = None
 
 
 def title_of(lesson: Lesson) -> str:
@@ -121,15 +123,24 @@ def content_of(lesson: Lesson, *, whole: bool) -> str:
         whole: whether every rollout came to the situation.
     """
     situation, move = lesson.habit.situation, lesson.habit.move
-    _, long = _DO[move.kind, lesson.do]
-    long = long.replace("{call}", "{call} again") if _continues(lesson) else long
     when = _capitalised(_filled(_WHEN[situation.kind], situation))
     reason = _REASONS.get((situation.kind, move.kind, lesson.do), "")
     among = "" if whole else " that came to this"
     (won, winners), (lost, losers) = lesson.won, lesson.lost
     did = "did so" if lesson.do else "did it"
     evidence = f"Evidence: {won} of {winners} winning rollouts{among} {did}, {lost} of {losers} losing ones."
-    return " ".join(part for part in (f"{when}, {_filled(long, move)}.", reason, evidence) if part)
+    return " ".join(part for part in (f"{when}, {_advice(lesson)}.", reason, evidence) if part)
+
+
+def _advice(lesson: Lesson) -> str:
+    """Return what to do, and what rather than that; or what not to do, and what else."""
+    move, other = lesson.habit.move, lesson.other
+    _, long = _DO[move.kind, lesson.do]
+    long = _filled(long.replace("{call}", "{call} again") if _continues(lesson) else long, move)
+    if other is None:
+        return long
+    mirrored = _filled(_DO[other.kind, True][1], other)
+    return f"{long} rather than {mirrored}" if lesson.do else f"{long.partition(': ')[0]}: {mirrored}"
 
 
 def kind_of_task(instruction: str) -> str:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from envharness_core import Component, hookimpl
 
 if TYPE_CHECKING:
-    from envharness_core import Bridge, Env
+    from envharness_core import Bridge, Env, Policy
 
 _DOUBLES = "envharness_core.testing.doubles"
+_LEARNER = "envharness_core.testing.learner"
 _TEXT_WORLD = "envharness_core.testing.text_world"
 
 
@@ -34,3 +35,14 @@ def envharness_layers() -> Iterable[Component[Env]]:
     yield Component("pass_through", f"{_DOUBLES}:PassThrough", summary="changes nothing")
     yield Component("drawing", f"{_DOUBLES}:Drawing", summary="changes nothing, but draws")
     yield Component("watch", f"{_DOUBLES}:Watch", summary="notices what its neighbours write to")
+
+
+@hookimpl
+def envharness_policies() -> Iterable[Component[Policy]]:
+    """Yield the learner."""
+    yield Component(
+        "learner",
+        f"{_LEARNER}:Learner",
+        f"{_LEARNER}:LearnerConfig",
+        "plays Toy24 with bad habits that skills can address",
+    )

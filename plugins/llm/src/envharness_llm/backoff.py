@@ -150,13 +150,17 @@ class Patience:
     limit: float
     waited: float = 0.0
 
+    def allows(self, seconds: float) -> bool:
+        """Say whether that much more may be waited for."""
+        return self.waited + seconds <= self.limit
+
     def wait(self, seconds: float) -> None:
         """Wait, while the episode's clock stands still.
 
         Raises:
             ProviderError: that would be longer than the limit; nothing was waited for then.
         """
-        if self.waited + seconds > self.limit:
+        if not self.allows(seconds):
             raise ProviderError(
                 f"{self.model}: the service asks for {seconds:.1f} s of waiting after {self.waited:.1f} s, which is "
                 f"longer than settings.llm.patience ({self.limit:g} s); go on later, or raise it"

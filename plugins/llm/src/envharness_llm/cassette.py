@@ -141,6 +141,10 @@ class Cassette:
                 if self._mode != "replay":
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def __del__(self) -> None:
+        with suppress(Exception):  # whose owner has no end of its own, or is only half made
+            self.close()
+
     def _recall(
         self, asked: JsonObject, role: Role, model: str, what: str, record: Callable[[], JsonObject]
     ) -> JsonObject:

@@ -115,9 +115,10 @@ class Client:
             if got.kind == "limited":
                 continue
             failed += 1
-            if got.kind != "broken" or failed > self._settings.retries:
+            delay = self._backoff.delay(failed, got.wait)
+            if got.kind != "broken" or failed > self._settings.retries or not patience.allows(delay):
                 raise got.error(model, key.variable, failed)
-            patience.wait(self._backoff.delay(failed, got.wait))
+            patience.wait(delay)
 
     def _take_turn(
         self, pool: KeyPool, patience: Patience, role: Role, call: Call[T]

@@ -52,7 +52,7 @@ class Failure:
 
         Args:
             model: which one was asked.
-            variable: the environment variable that holds the key; empty where litellm looks for one itself.
+            variable: the environment variable that holds the key; empty where there is none.
             attempts: how many there were.
         """
         said = f"{self.status}: {self.text}" if self.status else self.text

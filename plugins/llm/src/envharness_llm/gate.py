@@ -59,8 +59,17 @@ class Gate:
 
     @property
     def busy(self) -> int:
-        """How many threads of this process are in, or wait for a slot."""
+        """How many threads of this process have chosen this key and aren't through."""
         return self._busy
+
+    @contextmanager
+    def chosen(self) -> Iterator[None]:
+        """Count as busy."""
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
 
     def shut(self) -> float:
         """Return the seconds until the gate opens; 0 where it is open.
@@ -82,20 +91,16 @@ class Gate:
         Raises:
             AccessError: the folder for temporary files can't be used.
         """
-        self._count(1)
+        with waiting():
+            self._ours.acquire()
         try:
-            with waiting():
-                self._ours.acquire()
+            descriptor = self._slot()
             try:
-                descriptor = self._slot()
-                try:
-                    yield
-                finally:
-                    _give_back(descriptor)
+                yield
             finally:
-                self._ours.release()
+                _give_back(descriptor)
         finally:
-            self._count(-1)
+            self._ours.release()
 
     def served(self) -> None:
         """Note that a call got through."""

@@ -6,7 +6,8 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from threading import Lock
 
 from attrs import field, frozen
 
@@ -25,8 +26,8 @@ class Key:
     """What a call needs to be let in.
 
     Args:
-        variable: the environment variable that holds it; empty where none is named.
-        secret: the key; None leaves it to litellm.
+        variable: the environment variable that holds it; empty where there is none.
+        secret: the key; None leaves it to litellm, which knows of other ways to be let in.
         api_base: where it is used; None for litellm's own place.
     """
 
@@ -80,16 +81,28 @@ class KeyPool:
             AccessError: the folder for temporary files can't be used.
         """
         while True:
-            shut, _, number = min((gate.shut(), gate.busy, n) for n, (_, gate) in enumerate(self._gates))
-            if shut > 0:
-                patience.wait(shut)
-                continue
-            key, gate = self._gates[number]
-            with gate.slot():
+            with ExitStack() as held:
+                with _CHOOSING:  # else many would choose the same key before any of them is counted
+                    shut, key, gate = self._best()
+                    held.enter_context(gate.chosen())
+                if shut > 0:
+                    patience.wait(shut)
+                    continue
+                held.enter_context(gate.slot())
                 if gate.shut() > 0:  # while this call waited for the slot
                     continue
                 yield Turn(key, time.monotonic(), gate)
                 return
+
+    def _best(self) -> tuple[float, Key, Gate]:
+        """Return the seconds until a key's gate opens, the key, and its gate."""
+        shut, _, number = min(
+            (gate.shut(), gate.busy, number) for number, (_, gate) in enumerate(self._gates)
+        )
+        return shut, *self._gates[number]
+
+
+_CHOOSING = Lock()  # of this process, as gates are: every client has a pool of its own, and the same gates
 
 
 def keys_of(endpoint: Endpoint) -> tuple[Key, ...]:
@@ -114,14 +127,12 @@ def require_keys(settings: Settings) -> None:
 
 
 def _unnamed(endpoint: Endpoint) -> Key:
-    """Leave the key to litellm, but for a service of the operator's own, which may want none."""
-    if endpoint.api_base and not os.environ.get(_usual(endpoint)):
-        return Key("", _NEEDLESS, endpoint.api_base)
-    return Key("", None, endpoint.api_base)
-
-
-def _usual(endpoint: Endpoint) -> str:
-    return f"{endpoint.provider or 'openai'}_API_KEY".upper()
+    """Take the key from where litellm would look; a service of the operator's own may want none."""
+    usual = f"{endpoint.provider or 'openai'}_API_KEY".upper()
+    secret = os.environ.get(usual, "").strip()
+    if secret:
+        return Key(usual, secret, endpoint.api_base)
+    return Key("", _NEEDLESS if endpoint.api_base else None, endpoint.api_base)
 
 
 def _secret(variable: str) -> str:
@@ -134,6 +145,5 @@ def _secret(variable: str) -> str:
 
 
 def _digest(endpoint: Endpoint, key: Key) -> str:
-    secret = key.secret or os.environ.get(_usual(endpoint), "")
-    parts = canonical([endpoint.provider, endpoint.api_base or "", secret.strip()])
+    parts = canonical([endpoint.provider, endpoint.api_base or "", key.secret or ""])
     return hashlib.blake2b(parts, digest_size=16, person=b"envharness-key").hexdigest()

@@ -135,7 +135,7 @@ def _litellm() -> ModuleType:
         os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
         import litellm
 
-        if not litellm.suppress_debug_info:
+        if litellm.client_session is None:
             litellm.suppress_debug_info = True
             litellm.telemetry = False
             logging.getLogger("LiteLLM").setLevel(logging.ERROR)
@@ -282,7 +282,7 @@ def _headers(error: Exception) -> Mapping[str, str]:
 def _shown(words: str, key: Key) -> str:
     """Return what was said without litellm's own class names, and without the key, which some services repeat."""
     words = _CLASSES.sub("", words, count=1)
-    if key.secret is not None and key.secret in words:
+    if key.variable and key.secret:
         words = words.replace(key.secret, REDACTED)
     words = " ".join(redact_text(words).split())
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."

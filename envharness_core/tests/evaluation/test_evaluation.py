@@ -1,0 +1,376 @@
+"""Evaluations: learnt on some tasks, scored on others, resumed, sealed, compared; and no skill on its own task."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from threading import Event
+from typing import Any, cast
+
+import pytest
+from click.testing import CliRunner
+from paid_models import Says  # type: ignore[import-not-found]
+
+from envharness_core import campaign, compare, evaluate
+from envharness_core.campaigns.schedule import DrainedError
+from envharness_core.cli.main import cli
+from envharness_core.config import make_config
+from envharness_core.errors import CheckpointError, ConfigError, ProviderError
+from envharness_core.evaluation.run import run_evaluation
+from envharness_core.jsondata import JsonObject
+from envharness_core.plugins import Plugins
+from envharness_core.skills.bank import SkillBank
+from envharness_core.skills.skill import Provenance, Skill
+from envharness_core.store import Store
+from envharness_core.verify import verify_run
+
+PLUGINS = {"paid": "paid_models"}
+FAULTS: JsonObject = {"use": "faults", "rate": 0.3}
+
+
+def config(**changes: Any) -> JsonObject:
+    told: JsonObject = {
+        "seed": 5,
+        "bridge": "toy24",
+        "policy": {"use": "paid/paid"},
+        "designer": {"use": "scripted", "candidates": [[FAULTS], [{"use": "budget", "steps": 5}]]},
+        "objective": {
+            "use": "success_band",
+            "low": 0.05,
+            "high": 0.95,
+            "min_rollouts": 2,
+            "confirm_rollouts": 0,
+        },
+        "tasks": {"limit": 4},
+        "limits": {"steps": 12},
+        "campaign": {"rollouts": 3, "attempts": 2},
+        "extractor": {"use": "paid/says"},
+        "skills": {"rollouts": 3, "per_task": 2},
+        "evaluation": {"limit": 8, "runs": 2},
+        "executor": "inline",
+        "plugins": {**PLUGINS},
+    }
+    return {**told, **changes}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("campaign") / "run"
+    assert cast("int", campaign(config(), folder)["accepted"]) >= 2
+    return folder
+
+
+def by_name(summary: JsonObject) -> dict[str, Any]:
+    rows = cast("list[Any]", summary["conditions"])
+    return {row["condition"]: row for row in rows}
+
+
+def played(folder: Path) -> dict[str, JsonObject]:
+    with Store.open(folder, read_only=True) as store:
+        return {row.key: row.design or {} for row in store.recorded()}
+
+
+class TestProtocol:
+    def test_each_condition_attempts_each_task_once_a_run(self, source: Path, tmp_path: Path) -> None:
+        summary = evaluate(config(), tmp_path / "e", source=source)
+        rows = by_name(summary)
+        assert list(rows) == ["none", "original", "reshaped"]
+        for row in rows.values():
+            assert (row["tasks"], row["graded"], row["missing"], len(row["runs"])) == (8, 16, 0, 2)
+            assert row["success_rate"] == pytest.approx(sum(row["runs"]) / 2)
+        assert [(pair["condition"], pair["over"]) for pair in cast("list[Any]", summary["comparisons"])] == [
+            ("original", "none"),
+            ("reshaped", "none"),
+            ("reshaped", "original"),
+        ]
+
+    def test_learnt_conditions_have_the_same_budget(self, source: Path, tmp_path: Path) -> None:
+        rows = by_name(evaluate(config(), tmp_path / "e", source=source))
+        original, reshaped = rows["original"]["learnt"], rows["reshaped"]["learnt"]
+        for key in ("environments", "rollouts"):
+            assert original[key] == reshaped[key] > 0
+        assert original["skills"] == reshaped["skills"] == 2 * original["environments"]
+        assert original["rollouts"] == 3 * original["environments"]
+
+    def test_attempts_are_on_the_bare_bridge_and_paired(self, source: Path, tmp_path: Path) -> None:
+        evaluate(config(), tmp_path / "e", source=source)
+        with Store.open(tmp_path / "e", read_only=True) as store:
+            rows = [row for row in store.recorded() if row.episode and row.episode.stream.startswith("eval")]
+        assert all(not (row.design or {})["layers"] for row in rows)
+        seeds: dict[Any, set[Any]] = {}
+        for row in rows:
+            assert row.episode
+            seeds.setdefault((row.task, row.episode.stream), set()).add(row.seeds)
+        assert all(len(same) == 1 for same in seeds.values())
+        assert len({(row.design or {})["skills"].__repr__() for row in rows}) > 2
+
+    def test_lessons_of_original_are_on_the_bare_bridge_and_of_reshaped_on_the_stack(
+        self, source: Path, tmp_path: Path
+    ) -> None:
+        evaluate(config(), tmp_path / "e", source=source)
+        with Store.open(tmp_path / "e", read_only=True) as store:
+            lessons = [row for row in store.recorded() if row.episode and row.episode.stream == "skills"]
+        stacks: dict[str, set[int]] = {}
+        for row in lessons:
+            stacks.setdefault(row.task, set()).add(len(cast("list[Any]", (row.design or {})["layers"])))
+        assert all(sizes == {0, 1} for sizes in stacks.values())
+
+    def test_a_skill_is_never_given_to_the_task_that_taught_it(self, source: Path, tmp_path: Path) -> None:
+        told = config(
+            evaluation={"split": "train", "limit": 6, "runs": 1}, skills={"retrieve": 50, "rollouts": 2}
+        )
+        summary = evaluate(told, tmp_path / "e", source=source)
+        assert cast("int", summary["learnt_from"]) >= 2
+        told_to: dict[str, str] = {}
+        with Store.open(tmp_path / "e", read_only=True) as store:
+            for row in store.recorded():
+                if row.episode and row.episode.stream.startswith("eval"):
+                    skills = " ".join(cast("list[str]", (row.design or {})["skills"]))
+                    told_to[row.task] = told_to.get(row.task, "") + skills
+        assert any("lesson of" in skills for skills in told_to.values())
+        for task, skills in told_to.items():
+            assert f"lesson of {task} " not in skills
+
+    def test_policies_are_given_so_many_skills(self, source: Path, tmp_path: Path) -> None:
+        evaluate(config(skills={"retrieve": 2, "rollouts": 2}), tmp_path / "e", source=source)
+        counts = {
+            len(cast("list[Any]", design["skills"]))
+            for design in played(tmp_path / "e").values()
+            if not design["layers"]
+        }
+        assert counts == {0, 2}
+
+    def test_without_a_campaign_original_learns_on_the_runs_tasks(self, tmp_path: Path) -> None:
+        told = config(evaluation={"conditions": ["none", "original"], "limit": 3, "runs": 1})
+        rows = by_name(evaluate(told, tmp_path / "e"))
+        assert rows["original"]["learnt"]["environments"] == 4
+        assert SkillBank.read(tmp_path / "e" / "bank-original.jsonl").skills
+
+    def test_a_bank_of_ones_own_is_a_condition(self, tmp_path: Path) -> None:
+        bank = SkillBank([Skill("Count", "always", "Count to three.", Provenance("elsewhere"))])
+        bank.write(tmp_path / "mine.jsonl")
+        evaluation = {
+            "conditions": ["none", "mine"],
+            "banks": {"mine": str(tmp_path / "mine.jsonl")},
+            "limit": 3,
+        }
+        rows = by_name(evaluate(config(evaluation=evaluation), tmp_path / "e"))
+        assert rows["mine"]["learnt"] == {"skills": 1, "equipped_tasks": 3}
+
+    def test_verdicts_are_borne_out(self, source: Path, tmp_path: Path) -> None:
+        evaluate(config(), tmp_path / "e", source=source)
+        with Store.open(tmp_path / "e", read_only=True) as store:
+            found = verify_run(store, Plugins(PLUGINS))
+        assert found.agreed == found.episodes > 0
+        assert found.missing == 0
+
+
+class TestGoingOn:
+    def test_a_complete_one_answers_from_its_store(self, source: Path, tmp_path: Path) -> None:
+        first = evaluate(config(), tmp_path / "e", source=source)
+        before = Says.calls
+        assert evaluate(config(), tmp_path / "e", source=source) == first
+        assert Says.calls == before
+
+    @pytest.mark.parametrize("after", [1, 7, 20, 40])
+    def test_a_stopped_one_goes_on_and_asks_nothing_twice(
+        self, source: Path, tmp_path: Path, after: int
+    ) -> None:
+        whole = evaluate(config(), tmp_path / "whole", source=source)
+        Says.calls = 0
+        stop = Event()
+        told = make_config(config())
+
+        def listen(progress: Any) -> None:
+            if progress.episodes >= after:
+                stop.set()
+
+        with pytest.raises(DrainedError):
+            run_evaluation(told, tmp_path / "part", source, listener=listen, stop=stop)
+        before = set(played(tmp_path / "part"))
+        assert 0 < len(before) < len(played(tmp_path / "whole"))
+        summary = evaluate(config(), tmp_path / "part", source=source)
+        lessons = 2 * by_name(whole)["original"]["learnt"]["environments"]
+        assert Says.calls == lessons
+        assert {**summary, "seconds": 0} == {**whole, "seconds": 0}
+        for name in ("bank-original.jsonl", "bank-reshaped.jsonl"):
+            assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+    @pytest.mark.parametrize("executor", ["threads", "local"])
+    def test_the_executor_changes_nothing(self, source: Path, tmp_path: Path, executor: str) -> None:
+        one = evaluate(config(), tmp_path / "a", source=source)
+        other = evaluate(config(executor=executor), tmp_path / "b", source=source)
+        assert {**one, "seconds": 0} == {**other, "seconds": 0}
+
+    def test_another_config_is_refused_with_the_difference(self, source: Path, tmp_path: Path) -> None:
+        evaluate(config(), tmp_path / "e", source=source)
+        with pytest.raises(ConfigError, match=r"skills\.retrieve: "):
+            evaluate(
+                config(skills={"retrieve": 1, "rollouts": 3, "per_task": 2}), tmp_path / "e", source=source
+            )
+        with pytest.raises(ConfigError, match="another config"):
+            campaign(config(), tmp_path / "e")
+        with pytest.raises(ConfigError, match="another config"):
+            evaluate(config(), source, source=source)
+
+
+class TestTrouble:
+    def test_an_extractor_that_breaks_costs_its_lessons_and_is_told(
+        self, source: Path, tmp_path: Path
+    ) -> None:
+        for fails, word in (("raises", "the extractor broke"), ("nonsense", "must return skills")):
+            told = config(extractor={"use": "paid/says", "fails": fails})
+            rows = by_name(evaluate(told, tmp_path / fails, source=source))
+            assert rows["original"]["learnt"]["skills"] == 0
+            assert all(word in problem for problem in rows["original"]["learnt"]["problems"])
+            assert rows["none"]["success_rate"] == rows["original"]["success_rate"]
+
+    def test_a_service_that_is_down_stops_it_and_loses_nothing(self, source: Path, tmp_path: Path) -> None:
+        with pytest.raises(ProviderError):
+            evaluate(config(extractor={"use": "paid/says", "fails": "down"}), tmp_path / "e", source=source)
+        assert played(tmp_path / "e")
+
+    def test_reshaped_needs_a_campaign(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match=r"'reshaped' learns on the stacks.*--from"):
+            evaluate(config(), tmp_path / "e")
+        assert not (tmp_path / "e").exists()
+
+    def test_what_isnt_a_campaign_is_refused(self, source: Path, tmp_path: Path) -> None:
+        with pytest.raises(CheckpointError, match="not a run folder"):
+            evaluate(config(), tmp_path / "e", source=tmp_path)
+        evaluate(config(evaluation={"conditions": ["none"], "limit": 1, "runs": 1}), tmp_path / "e")
+        with pytest.raises(CheckpointError, match="an evaluation, not a campaign"):
+            evaluate(config(), tmp_path / "f", source=tmp_path / "e")
+        with pytest.raises(ConfigError, match="another config than this evaluation's"):
+            evaluate(
+                config(
+                    bridge="testing/counter",
+                    plugins={**PLUGINS, "testing": "envharness_core.testing.plugin"},
+                    policy="random",
+                ),
+                tmp_path / "f",
+                source=source,
+            )
+
+    @pytest.mark.parametrize(
+        ("evaluation", "problem"),
+        [
+            ({"conditions": ["mine"]}, "unknown condition 'mine'"),
+            ({"conditions": []}, "at least one"),
+            ({"conditions": ["none", "none"]}, "each once"),
+            ({"banks": {"none": "x.jsonl"}}, "take another"),
+            ({"split": "nowhere"}, r"evaluation\.split"),
+            ({"ids": ["0-0-0-0"]}, r"evaluation\.ids"),
+            ({"conditions": ["none", "x"], "banks": {"x": "no-such-file.jsonl"}}, "no-such-file"),
+        ],
+    )
+    def test_bad_input_is_named(self, tmp_path: Path, evaluation: Any, problem: str) -> None:
+        with pytest.raises(ConfigError, match=problem):
+            evaluate(config(evaluation=evaluation), tmp_path / "e")
+        assert not (tmp_path / "e").exists()
+
+
+class TestSeal:
+    def sealed(self, tmp_path: Path, **changes: Any) -> JsonObject:
+        evaluation = {"conditions": ["none"], "limit": 4, "runs": 1, "seal": str(tmp_path / "seal.jsonl")}
+        return config(evaluation=evaluation, **changes)
+
+    def test_it_is_scored_only_when_that_is_said(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match=r"is sealed.*--unseal"):
+            evaluate(self.sealed(tmp_path), tmp_path / "e")
+        assert not (tmp_path / "e").exists()
+        assert not (tmp_path / "seal.jsonl").exists()
+
+    def test_it_is_scored_once_and_logged(self, tmp_path: Path) -> None:
+        summary = evaluate(self.sealed(tmp_path), tmp_path / "e", unseal=True)
+        opened, scored = map(json.loads, (tmp_path / "seal.jsonl").read_text().splitlines())
+        assert opened["split"] == "test"
+        assert len(opened["tasks"]) == 4
+        assert scored["scores"] == {"none": by_name(summary)["none"]["success_rate"]}
+        assert scored["scoring"] == opened["scoring"]
+        assert evaluate(self.sealed(tmp_path), tmp_path / "e", unseal=True) == summary
+        again = evaluate(
+            self.sealed(tmp_path), tmp_path / "again", unseal=True
+        )  # the same scoring is no second one
+        assert {**again, "seconds": 0} == {**summary, "seconds": 0}
+        assert len((tmp_path / "seal.jsonl").read_text().splitlines()) == 2
+
+    @pytest.mark.parametrize("changes", [{"policy": {"use": "paid/paid", "skill": 0.9}}, {"seed": 6}])
+    def test_another_scoring_is_refused(self, tmp_path: Path, changes: JsonObject) -> None:
+        evaluate(self.sealed(tmp_path), tmp_path / "e", unseal=True)
+        with pytest.raises(ConfigError, match="were scored already"):
+            evaluate(self.sealed(tmp_path, **changes), tmp_path / "f", unseal=True)
+        assert not (tmp_path / "f").exists()
+
+    def test_fewer_of_the_same_tasks_are_the_same_split(self, tmp_path: Path) -> None:
+        evaluate(self.sealed(tmp_path), tmp_path / "e", unseal=True)
+        evaluation = {"conditions": ["none"], "limit": 2, "runs": 1, "seal": str(tmp_path / "seal.jsonl")}
+        with pytest.raises(ConfigError, match="were scored already"):
+            evaluate(config(evaluation=evaluation), tmp_path / "f", unseal=True)
+
+    def test_a_damaged_log_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "seal.jsonl").write_text("{oops\n")
+        with pytest.raises(ConfigError, match=r"seal\.jsonl:1: not a line of this log"):
+            evaluate(self.sealed(tmp_path), tmp_path / "e", unseal=True)
+
+
+class TestComparing:
+    def test_of_one_folder_it_is_the_summary(self, source: Path, tmp_path: Path) -> None:
+        summary = evaluate(config(), tmp_path / "e", source=source)
+        assert compare(tmp_path / "e") == summary
+
+    def test_two_policies_are_compared_condition_by_condition(self, tmp_path: Path) -> None:
+        evaluation = {"conditions": ["none"], "limit": 40, "runs": 2}
+        for name, skill in (("weak", 0.2), ("strong", 1.0)):
+            policy = {"use": "paid/paid", "skill": skill}
+            evaluate(config(policy=policy, evaluation=evaluation), tmp_path / name)
+        told: Any = compare(tmp_path / "weak", tmp_path / "strong")
+        (pair,) = told["comparisons"]
+        assert (pair["condition"], pair["over"]) == ("strong: none", "weak: none")
+        assert pair["finding"] == "gain"
+        assert [row["condition"] for row in told["conditions"]] == ["weak: none", "strong: none"]
+
+    def test_what_cant_be_compared_is_refused(self, source: Path, tmp_path: Path) -> None:
+        with pytest.raises(CheckpointError, match="a campaign, not an evaluation"):
+            compare(source)
+        with pytest.raises(ConfigError, match="at least one"):
+            compare()
+
+
+class TestCommands:
+    def written(self, folder: Path, text: str) -> Path:
+        path = folder / "config.toml"
+        path.write_text(text)
+        return path
+
+    def test_eval_and_compare(self, tmp_path: Path) -> None:
+        path = self.written(
+            tmp_path,
+            'bridge = "toy24"\npolicy = "solver"\nexecutor = "inline"\n[tasks]\nlimit = 3\n'
+            '[evaluation]\nconditions = ["none", "original"]\nlimit = 4\nruns = 2\n',
+        )
+        folder = str(tmp_path / "e")
+        result = CliRunner().invoke(cli, ["eval", str(path), "--run-dir", folder])
+        assert result.exit_code == 0, result.output
+        assert "No evidence of gain of original over none" in result.output
+        for command in (["compare", folder], ["eval", str(path), "--run-dir", folder]):
+            assert "No evidence of gain of original over none" in CliRunner().invoke(cli, command).output
+        told = json.loads(CliRunner().invoke(cli, ["compare", folder, "--json"]).output)
+        assert told["conditions"][0]["condition"] == "none"
+        report = CliRunner().invoke(cli, ["report", folder])
+        assert isinstance(report.exception, CheckpointError)
+        assert "envharness compare" in str(report.exception)
+
+    def test_status_and_verify_know_evaluations(self, tmp_path: Path) -> None:
+        path = self.written(
+            tmp_path,
+            'bridge = "toy24"\npolicy = "solver"\nexecutor = "inline"\n'
+            '[evaluation]\nconditions = ["none"]\nlimit = 4\nruns = 1\n',
+        )
+        folder = str(tmp_path / "e")
+        CliRunner().invoke(cli, ["eval", str(path), "--run-dir", folder], catch_exceptions=False)
+        verified = CliRunner().invoke(cli, ["verify", folder, "--json"], catch_exceptions=False)
+        assert verified.exit_code == 0
+        assert json.loads(verified.output)["agreed"] == 4
+        status = CliRunner().invoke(cli, ["status", folder, "--json"], catch_exceptions=False)
+        assert json.loads(status.output)["state"] == "complete"
