@@ -203,9 +203,9 @@ def test_a_usual_variable_is_named_where_its_key_is_refused_and_not_repeated(
 
 
 def test_where_there_is_no_patience_the_failure_itself_is_told(client: Maker, request_of: Asked) -> None:
-    with ModelServer(faults=[Fault(503, headers={"Retry-After": "900"})]) as server:
-        with pytest.raises(ProviderError, match=r"failed once.*overloaded"):
-            client(server, patience=10).ask(request_of())
+    fault = Fault(503, headers={"Retry-After": "900"})
+    with ModelServer(faults=[fault]) as server, pytest.raises(ProviderError, match=r"failed once.*overloaded"):
+        client(server, patience=10).ask(request_of())
 
 
 def test_a_client_is_a_model(client: Maker, request_of: Asked) -> None:
