@@ -13,11 +13,14 @@ import pytest
 
 import envharness_core
 from envharness_core import SandboxConfig, hookspecs, rollout
+from envharness_core.account import Budget
 from envharness_core.campaigns.world import check_fit, look_at
 from envharness_core.config import (
     CampaignConfig,
+    EvaluationConfig,
     ReportConfig,
     RunConfig,
+    SkillsConfig,
     TaskSelection,
     make_config,
     resolve,
@@ -28,6 +31,7 @@ from envharness_core.jsondata import JsonObject, copy_object
 from envharness_core.kinds import KINDS
 from envharness_core.plugins import Plugins, short_name
 from envharness_core.sandbox.dialect import MODULES
+from envharness_llm.settings import CassetteSettings, ProviderSettings, Settings
 
 ROOT = Path(__file__).parent.parent
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -98,7 +102,17 @@ def test_each_hook_is_a_heading_with_its_signature() -> None:
 
 def test_each_key_of_the_config_is_documented() -> None:
     text = (ROOT / "docs" / "config.md").read_text()
-    for cls in (RunConfig, TaskSelection, Limits, CampaignConfig, ReportConfig, SandboxConfig):
+    for cls in (
+        RunConfig,
+        TaskSelection,
+        Limits,
+        CampaignConfig,
+        ReportConfig,
+        SkillsConfig,
+        EvaluationConfig,
+        Budget,
+        SandboxConfig,
+    ):
         for field in attrs.fields(cls):
             assert f"`{field.name}`" in text, f"{cls.__name__}.{field.name}"
 
@@ -114,6 +128,19 @@ def test_each_component_of_the_core_is_documented_with_its_keys() -> None:
             section = text.split(heading)[1].split("\n### ")[0]
             for field in attrs.fields(found.config_class()):
                 assert f"`{field.name}`" in section, f"{kind.name} {found.full_name}: {field.name}"
+
+
+def test_each_component_of_the_language_models_is_documented_with_its_keys() -> None:
+    text = (ROOT / "docs" / "models.md").read_text()
+    for kind in KINDS:
+        for found in Plugins().components(kind):
+            if found.source.name == "llm":
+                assert short_name(found.full_name) in text
+                for field in attrs.fields(found.config_class()):
+                    assert f"`{field.name}`" in text, f"{kind.name} {found.full_name}: {field.name}"
+    for cls in (Settings, CassetteSettings, ProviderSettings):
+        for field in attrs.fields(cls):
+            assert f"`{field.name}`" in text, f"{cls.__name__}.{field.name}"
 
 
 def test_each_file_of_the_documents_is_linked_from_the_readme() -> None:

@@ -129,7 +129,7 @@ def test_a_call_that_ends_the_episode_is_a_habit_when_it_is_made_once() -> None:
 def test_what_hardly_anybody_does_instead_isnt_named() -> None:
     refused = writes(shown="Not now.", blocked="Not now.")
     won = [[refused, CHECK, SUBMIT]] * 4
-    lost = [[refused, refused, refused, SUBMIT], [refused, SUBMIT]] * 2
+    lost = [[refused, refused, refused, writes("b"), SUBMIT], [refused, SUBMIT]] * 2
     (skill,) = [item for item in extracted(experience(won, lost), per_task=9) if "refusal" in item.title]
     assert skill.content.startswith("When a call has just been refused, use `check`. Evidence")
 

@@ -204,7 +204,10 @@ def test_a_usual_variable_is_named_where_its_key_is_refused_and_not_repeated(
 
 def test_where_there_is_no_patience_the_failure_itself_is_told(client: Maker, request_of: Asked) -> None:
     fault = Fault(503, headers={"Retry-After": "900"})
-    with ModelServer(faults=[fault]) as server, pytest.raises(ProviderError, match=r"failed once.*overloaded"):
+    with (
+        ModelServer(faults=[fault]) as server,
+        pytest.raises(ProviderError, match=r"failed once.*overloaded"),
+    ):
         client(server, patience=10).ask(request_of())
 
 

@@ -65,9 +65,7 @@ class ModelEmbedder(Embedder[EmbedderConfig]):
         Raises:
             ProviderError: the model couldn't be had.
         """
-        if self._width is None:
-            self._asked([_PROBE])
-        return self._known()
+        return len(self._asked([_PROBE])[0]) if self._width is None else self._width
 
     def attach(self, session: Session) -> None:
         self._session = session
@@ -92,6 +90,8 @@ class ModelEmbedder(Embedder[EmbedderConfig]):
             raise PluginError("the embedder has no service yet; attach it to a session, or make it with one")
         vectors, usage = self._service.embed(self.model, texts)
         self._session.charge("embedder", usage)
+        if len(vectors) != len(texts):
+            raise PluginError(f"{self.model} returned {len(vectors)} vectors for {len(texts)} texts")
         for vector in vectors:
             self._check(len(vector))
         return vectors
@@ -110,8 +110,3 @@ class ModelEmbedder(Embedder[EmbedderConfig]):
             f"{self.model} made vectors of {self._width} numbers and now of {width}: another model answers under its "
             "name, whose vectors can't be compared; name one version of it"
         )
-
-    def _known(self) -> int:
-        if self._width is None:
-            raise PluginError(f"{self.model} returned no vector, so its width isn't known")
-        return self._width

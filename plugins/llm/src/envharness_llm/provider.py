@@ -189,14 +189,10 @@ def _effort(litellm: ModuleType, request: Request) -> str | None:
     model, reasoning = request.params.model, request.params.reasoning
     if reasoning != "off":
         return reasoning
-    always = model.startswith(("openai/", "azure/")) or "/" not in model
-    if (
-        always
-        and litellm.supports_reasoning(model)
-        and not litellm.utils.supports_none_reasoning_effort(model)
-    ):
-        return None
-    return "none"
+    provider, _, name = model.rpartition("/")
+    known = litellm.model_cost.get(name, {}) if provider in ("", "openai", "azure") else {}
+    always = known.get("supports_reasoning") and not known.get("supports_none_reasoning_effort")
+    return None if always else "none"
 
 
 def _message(message: Message) -> dict[str, Json]:
@@ -239,7 +235,7 @@ def _streamed(litellm: ModuleType, arguments: dict[str, Any], timeout: float) ->
         reported = [chunk.usage for chunk in stream.chunks if getattr(chunk, "usage", None) is not None]
         heard.usage = reported[-1] if reported else heard.usage  # what came, not what litellm makes of it
     finally:
-        stream.close()
+        getattr(stream, "close", lambda: None)()  # which older ones leave to the garbage collector
     return heard
 
 

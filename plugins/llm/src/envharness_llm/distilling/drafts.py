@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from envharness_core.jsondata import Json
 
@@ -39,12 +39,11 @@ def in_json(text: str, depth: int = 0) -> list[Draft] | None:
         try:
             value, end = _DECODER.raw_decode(text, mark.start())
         except (ValueError, RecursionError):
-            drafts, end = _torn(text, mark.start()), place
+            drafts, end, tries = _torn(text, mark.start()), place, tries + 1
         else:
             drafts = _drafts(value, depth)
-        if drafts is None:
-            tries += 1
-        else:
+            tries += drafts is None
+        if drafts is not None:
             found, place = [*(found or ()), *drafts], end
     return found
 
@@ -58,7 +57,7 @@ def _torn(text: str, start: int) -> list[Draft] | None:
 def _drafts(value: Json, depth: int) -> list[Draft] | None:
     if isinstance(value, list):
         held = [_fields(item) for item in value]
-        return cast("list[Draft]", held) if held and any("title" in item for item in held) else None
+        return held if held and any("title" in item for item in held) else None
     if not isinstance(value, dict):
         return None
     fields = _fields(value)

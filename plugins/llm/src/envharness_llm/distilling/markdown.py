@@ -8,11 +8,11 @@ from attrs import define, field
 
 from envharness_llm.distilling.drafts import ALIASES, FIELDS, Draft
 
-_LEAD = r"[ \t]*(?P<lead>(?:(?:#{1,6}|>|[-+*\u2022](?=[ \t])|\d{1,3}[.)])[ \t]*)*)"
+_LEAD = r"[ \t]*+(?P<lead>(?:(?:#++|>|[-+*\u2022](?=[ \t])|\d{1,3}[.)])[ \t]*+)*+)"
 _NAMES = "|".join([*sorted(ALIASES, key=len, reverse=True), *FIELDS])
 _LABEL = re.compile(
     rf"{_LEAD}(?P<bold>\*\*|__)?[ \t]*(?P<name>{_NAMES})\b[ \t]*(?P<colon>[:\uff1a])?[ \t]*"
-    r"(?P<close>\*\*|__)?[ \t]*(?P<late>[:\uff1a]|[-\u2013\u2014](?=[ \t]))?[ \t]*(?P<rest>.*)",
+    r"(?P<close>\*\*|__)?[ \t]*(?P<late>[:\uff1a])?[ \t]*(?P<rest>.*)",
     re.IGNORECASE,
 )
 _LEADING = re.compile(_LEAD)
@@ -21,6 +21,7 @@ _BOLD = re.compile(r"[ \t]*(?:\*\*|__)[^*_]+(?:\*\*|__):?[ \t]*")
 _NUMBERED = re.compile(
     r"(?:memory[ \t]+)?(?:item|memory|skill|lesson)[ \t]*#?\d+[ \t]*[:.\u2013\u2014-]?[ \t]*", re.IGNORECASE
 )
+_DASH = re.compile(r"\A[-\u2013\u2014][ \t]+")
 _FENCE = "```"
 _QUOTES = "\"'`\u201c\u201d"
 
@@ -111,11 +112,13 @@ def _label(line: str) -> tuple[str, str] | None:
     label = _LABEL.fullmatch(line)
     if label is None:
         return None
-    colon = label["colon"] or (label["late"] or "").strip("-\u2013\u2014 ")
-    if not (colon or (label["bold"] and label["close"]) or "#" in label["lead"]):
+    colon, bold = label["colon"] or label["late"], label["bold"] and label["close"]
+    if not (colon or bold or "#" in label["lead"]):
         return None
     rest = label["rest"]
-    if label["bold"] and not label["close"]:  # the whole line is bold
+    if bold and not colon:
+        rest = _DASH.sub("", rest)
+    elif label["bold"] and not bold:  # the whole line is bold
         rest = rest.removesuffix(label["bold"])
     name = " ".join(label["name"].lower().split())
     return ALIASES.get(name, name), rest.strip()
