@@ -83,7 +83,7 @@ def served() -> Iterator[str]:
 
 def limited() -> list[Figure]:
     """Have 64 workers on one key call a service that allows 16 calls a second."""
-    with ModelServer(limit=Limit(ALLOWED, WINDOW)) as server:
+    with ModelServer(limit=Limit(ALLOWED, WINDOW, precise=True)) as server:
         asking = client(server.base_url)
         with ThreadPoolExecutor(WORKERS) as pool:
             began = time.monotonic()

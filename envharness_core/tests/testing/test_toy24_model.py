@@ -182,7 +182,8 @@ def tried(*rates: float) -> str:
 def test_a_proposal_changes_the_magnitude_as_it_is_told(
     rates: tuple[float, ...], turn: str, rate: float
 ) -> None:
-    prompt = f"{BASE.format(wins=5)}\n# The diagnosis\n\n- Direction: harden\n\n{tried(*rates)}\n\n# Your turn\n\n{turn}"
+    head = f"{BASE.format(wins=5)}\n# The diagnosis\n\n- Direction: harden\n\n"
+    prompt = f"{head}{tried(*rates)}\n\n# Your turn\n\n{turn}"
     name, told = first_usable(prompt, "propose", "give_up")
     assert (name, told["layers"]) == ("propose", [{"use": "core/faults", "rate": rate}])
 

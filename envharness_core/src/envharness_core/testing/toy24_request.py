@@ -111,7 +111,7 @@ def sections(text: str) -> dict[str, str]:
 def rollouts(text: str) -> list[Shown]:
     """Return the rollouts that a text shows; those that only say that they are like another one are left out."""
     marks = [*_ROLLOUT.finditer(text)]
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    ends = [*(mark.start() for mark in marks), len(text)][1:]
     shown = []
     for mark, end in zip(marks, ends, strict=True):
         found = _STEP.findall(text[mark.end() : end])
