@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envharness_core.campaigns.batch import Batch, Play, Rerolls, Rolled, roll
+from envharness_core.campaigns.batch import Batch, Play, Rerolls, Rolled, driven, roll
 from envharness_core.data import Verdict
 from envharness_core.episode import Design, Episode, Limits
 from envharness_core.outcome import Outcome
@@ -23,13 +23,12 @@ def episode(index: int, outcome: Outcome) -> Episode:
 
 def drive(play: Play[Rolled], outcome: Callable[[int], Outcome]) -> tuple[Rolled, list[Batch]]:
     batches: list[Batch] = []
-    try:
-        batch = next(play)
-        while True:
-            batches.append(batch)
-            batch = play.send(tuple(episode(index, outcome(index)) for index in batch.indices))
-    except StopIteration as stop:
-        return stop.value, batches
+
+    def played(batch: Batch) -> tuple[Episode, ...]:
+        batches.append(batch)
+        return tuple(episode(index, outcome(index)) for index in batch.indices)
+
+    return driven(play, played), batches
 
 
 @given(st.lists(st.booleans(), min_size=40, max_size=40), st.integers(1, 10), st.integers(0, 6))
