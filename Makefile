@@ -10,13 +10,16 @@ STAMP := $(VENV)/.installed
 SOURCES := envharness_core/src plugins/flaky_tools/src plugins/llm/src
 TESTS := envharness_core/tests plugins/flaky_tools/tests plugins/llm/tests tests
 
-.PHONY: demo test check format bench wheels clean
+.PHONY: demo pipeline test check format bench wheels clean
 
 demo: $(STAMP)
 	$(BIN)/envharness run examples/toy24.toml --run-dir $(RUN_DIR)
 	$(BIN)/envharness report $(RUN_DIR)
 	$(BIN)/envharness report $(RUN_DIR) --html $(RUN_DIR)/report.html
 	$(BIN)/envharness verify $(RUN_DIR)
+
+pipeline: $(STAMP)
+	examples/pipeline.sh runs/pipeline
 
 test: $(STAMP)
 	$(BIN)/pytest

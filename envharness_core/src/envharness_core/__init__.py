@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from envharness_core.spec import ComponentSpec
     from envharness_core.stacks import Stack
     from envharness_core.tools import Tool
-    from envharness_core.trajectory import Trajectory
+    from envharness_core.trajectory import Rollout, Trajectory
 
 __version__ = "0.1.0"
 
@@ -79,6 +79,7 @@ _HOMES = {
     "Record": "episode",
     "Reply": "policy",
     "ResetResponse": "data",
+    "Rollout": "trajectory",
     "Rules": "layers.rules",
     "SandboxConfig": "sandbox.config",
     "Skill": "skills.skill",
@@ -132,6 +133,7 @@ __all__ = [
     "Record",
     "Reply",
     "ResetResponse",
+    "Rollout",
     "Rules",
     "SandboxConfig",
     "Skill",

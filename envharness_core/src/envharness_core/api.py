@@ -8,14 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import cast
 
-from attrs import frozen
-
 from envharness_core.campaigns.holding import Listener
 from envharness_core.campaigns.run import run_campaign
 from envharness_core.config import RunConfig, make_config, read_config
 from envharness_core.converter import structure
 from envharness_core.env import Bridge
-from envharness_core.episode import Design, Episode, EpisodeSpec, Limits
+from envharness_core.episode import Design, EpisodeSpec, Limits
 from envharness_core.errors import (
     PLUGIN_FAULTS,
     CheckpointError,
@@ -38,20 +36,12 @@ from envharness_core.seeds import Seeds
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import Stack, build_stack, layer_specs, wrap
 from envharness_core.store import Store
-from envharness_core.trajectory import Trajectory, read_trajectory
+from envharness_core.trajectory import Rollout, read_trajectory
 
 SpecLike = ComponentSpec | JsonObject | str
 """A component as a user names it: a spec, a table with ``use``, or a name."""
 BridgeLike = SpecLike | Path
 """A bridge as a user names it: a component, or the file of a reshaped benchmark, whose name ends in ``.json``."""
-
-
-@frozen
-class Rollout:
-    """A played episode and what happened in it."""
-
-    episode: Episode
-    trajectory: Trajectory
 
 
 def stack(

@@ -79,6 +79,3 @@ class Policy(Attachable, ABC, Generic[ConfigT]):
         Raises:
             ConfigError: names the field and what is allowed.
         """
-
-    def close(self) -> None:
-        """Release what the policy holds; idempotent."""

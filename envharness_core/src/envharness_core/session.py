@@ -43,3 +43,6 @@ class Attachable:
         Raises:
             ConfigError: the settings are wrong; names the field and what is allowed.
         """
+
+    def close(self) -> None:
+        """Release what it holds; idempotent. Whoever made it calls it when it is asked nothing more."""

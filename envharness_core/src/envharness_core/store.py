@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import json
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal, cast
 
@@ -43,6 +44,7 @@ class Store:
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
         self.folder = folder
         self._connection = connection
+        self._thread = threading.get_ident()
         self._designs: set[str] = set()
 
     @classmethod
@@ -194,15 +196,25 @@ class Store:
         row = self._connection.execute("SELECT trajectory FROM episodes WHERE key = ?", (key,)).fetchone()
         return None if episode is None or row is None else Record(episode, row[0])
 
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Hold a connection for reading: this thread's own, since one that threads share isn't to be relied on."""
+        if threading.get_ident() == self._thread:
+            yield self._connection
+            return
+        with closing(_connected(self.folder / FILE, read_only=True)) as connection:
+            yield connection
+
     def trajectory(self, episode: Episode) -> Trajectory:
-        """Return an episode's trajectory.
+        """Return an episode's trajectory; also from another thread than the one that opened the store.
 
         Raises:
             CheckpointError: it isn't there, or is damaged.
         """
-        row = self._connection.execute(
-            "SELECT trajectory FROM episodes WHERE key = ?", (episode.key,)
-        ).fetchone()
+        with self._reading() as connection:
+            row = connection.execute(
+                "SELECT trajectory FROM episodes WHERE key = ?", (episode.key,)
+            ).fetchone()
         if row is None:
             raise CheckpointError(f"{self.folder}: there is no episode {episode.key}")
         if not row[0]:
@@ -214,13 +226,13 @@ class Store:
 
     def episodes(self) -> Iterator[Episode]:
         """Yield all episodes, by task, stream and index."""
-        query = f"SELECT {COLUMNS} FROM episodes ORDER BY task, stream, idx"
+        query = f"SELECT {COLUMNS} FROM episodes ORDER BY task, stream, idx, key"
         for row in self._connection.execute(query):
             yield read_episode(row)
 
     def places(self, order: Literal["design", "task"] = "design") -> list[int]:
         """Return where each episode is kept, design by design, or by task, stream and index; see ``recorded``."""
-        by = "design, rowid" if order == "design" else "task, stream, idx, rowid"
+        by = "design, rowid" if order == "design" else "task, stream, idx, key"
         return [place for (place,) in self._connection.execute(f"SELECT rowid FROM episodes ORDER BY {by}")]
 
     def recorded(self, places: Iterable[int] | None = None) -> Iterator[Row]:
@@ -337,7 +349,7 @@ def _draft(folder: Path, meta: JsonObject) -> None:
 def _connected(path: Path, *, read_only: bool) -> sqlite3.Connection:
     try:
         if not read_only:
-            return sqlite3.connect(path, isolation_level=None, timeout=30.0, check_same_thread=False)
+            return sqlite3.connect(path, isolation_level=None, timeout=30.0)
         waiting = path.with_name(f"{path.name}-wal").exists()
         how = "mode=ro" if waiting else "mode=ro&immutable=1"  # the latter needs no right to write beside it
         return sqlite3.connect(
@@ -345,7 +357,6 @@ def _connected(path: Path, *, read_only: bool) -> sqlite3.Connection:
             uri=True,
             isolation_level=None,
             timeout=30.0,
-            check_same_thread=False,
         )
     except sqlite3.OperationalError as error:
         raise CheckpointError(f"{path}: can't be opened: {error}") from error

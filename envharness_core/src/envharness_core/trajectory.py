@@ -11,6 +11,7 @@ import msgspec
 from attrs import frozen
 
 from envharness_core.data import Action, Observation, ResetResponse, StepResponse
+from envharness_core.episode import Episode
 from envharness_core.events import Event, EventLog
 from envharness_core.jsondata import JsonObject
 from envharness_core.policy import Reply
@@ -77,6 +78,14 @@ class Trajectory:
     def actions(self) -> list[Action]:
         """Return what actually reached the first leg's bridge as steps, a Setup's replay included."""
         return [event.action for event in self.events[0] if event.kind == "step"]
+
+
+@frozen
+class Rollout:
+    """A played episode: how it went, and what happened in it."""
+
+    episode: Episode
+    trajectory: Trajectory
 
 
 class TrajectoryWriter:

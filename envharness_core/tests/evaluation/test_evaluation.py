@@ -157,6 +157,19 @@ class TestProtocol:
         rows = by_name(evaluate(config(evaluation=evaluation), tmp_path / "e"))
         assert rows["mine"]["learnt"] == {"skills": 1, "equipped_tasks": 3}
 
+    @pytest.mark.parametrize("executor", ["inline", "threads", "local"])
+    def test_what_several_conditions_have_in_common_is_played_once(
+        self, tmp_path: Path, executor: str
+    ) -> None:
+        for name in ("a", "b"):
+            (tmp_path / f"{name}.jsonl").write_text("")
+        banks = {name: str(tmp_path / f"{name}.jsonl") for name in ("a", "b")}
+        evaluation = {"conditions": ["none", "a", "b"], "banks": banks, "limit": 5, "runs": 2}
+        told: Any = evaluate(config(evaluation=evaluation, executor=executor), tmp_path / "e")
+        assert told["rollouts"] == {"eval": 10}
+        assert [row["graded"] for row in told["conditions"]] == [10, 10, 10]
+        assert all(pair["difference"] == 0 for pair in told["comparisons"])
+
     def test_verdicts_are_borne_out(self, source: Path, tmp_path: Path) -> None:
         evaluate(config(), tmp_path / "e", source=source)
         with Store.open(tmp_path / "e", read_only=True) as store:

@@ -15,13 +15,13 @@ from envharness_core.episode import Episode
 from envharness_core.jsondata import JsonObject
 from envharness_core.outcome import Outcome
 from envharness_core.skills.contrast import Contrast, ContrastConfig, more_often
-from envharness_core.skills.extractor import Experience, Rolled
+from envharness_core.skills.extractor import Experience
 from envharness_core.skills.habits import Reader, trouble_of
 from envharness_core.skills.skill import Skill
 from envharness_core.skills.wording import kind_of_task
 from envharness_core.tools import Tool
 from envharness_core.toy24.bridge import Toy24
-from envharness_core.trajectory import Step, Trajectory
+from envharness_core.trajectory import Rollout, Step, Trajectory
 
 Said = tuple[Action | None, str, JsonObject]
 
@@ -50,7 +50,7 @@ def writes(text: str = "a", mode: str = "append", shown: str = "written", **info
     return Action("write", kwargs), f"{shown} {text}", info
 
 
-def rolled(number: int, said: Sequence[Said], *, won: bool) -> Rolled:
+def rolled(number: int, said: Sequence[Said], *, won: bool) -> Rollout:
     verdict = Verdict(success=won, score=float(won))
     episode = Episode(f"key{number}", "t", "s", number, Outcome.COMPLETED, verdict, len(said), 0.0)
     steps = []
@@ -58,7 +58,7 @@ def rolled(number: int, said: Sequence[Said], *, won: bool) -> Rolled:
         told = {key: value for key, value in info.items() if key != "end"}
         response = StepResponse(Observation(shown), terminated=bool(info.get("end")), info=told)
         steps.append(Step(action, "", {}, (), response, None, 0.0, 0.0))
-    return Rolled(episode, Trajectory(ResetResponse(Observation("start"), "Do."), tuple(steps), ()))
+    return Rollout(episode, Trajectory(ResetResponse(Observation("start"), "Do."), tuple(steps), ()))
 
 
 def experience(
@@ -287,7 +287,7 @@ def test_real_rollouts_of_toy24_are_read() -> None:
     (task,) = bridge.list_tasks("train", 1)
     layers: list[Any] = [{"use": "faults", "rate": 0.5}]
     played = rollout("toy24", task.id, {"use": "solver", "skill": 0.6}, layers, count=12)
-    rollouts = tuple(Rolled(item.episode, item.trajectory) for item in played)
+    rollouts = tuple(Rollout(item.episode, item.trajectory) for item in played)
     given_ = Experience(task, "Make 24 from 1.", "reshaped", (), rollouts, tuple(bridge.tools()))
     for skill in extracted(given_, confidence=0.5, margin=0.0, min_winners=1, min_losers=1):
         assert skill.provenance.task == task.id

@@ -18,10 +18,10 @@ from envharness_core.outcome import Outcome
 from envharness_core.plugins import Plugins
 from envharness_core.skills.bank import SkillBank
 from envharness_core.skills.embedder import Embedder
-from envharness_core.skills.extractor import Experience, Extractor, Rolled
+from envharness_core.skills.extractor import Experience, Extractor
 from envharness_core.skills.skill import Provenance, Skill
 from envharness_core.spec import ComponentSpec, layers_digest
-from envharness_core.trajectory import Step, Trajectory
+from envharness_core.trajectory import Rollout, Step, Trajectory
 
 
 def example(thing: object, name: str) -> Any:
@@ -33,13 +33,13 @@ def example(thing: object, name: str) -> Any:
     return scope[name]
 
 
-def rolled(key: str, *, won: bool) -> Rolled:
+def rolled(key: str, *, won: bool) -> Rollout:
     episode = Episode(
         key, "t", "baseline", 0, Outcome.COMPLETED, Verdict(success=won, score=float(won)), 1, 0.0
     )
     start = ResetResponse(Observation("here"), "Do it.")
     step = Step(Action("look"), "", {}, (), StepResponse(Observation("seen")), None, 0.0, 0.0)
-    return Rolled(episode, Trajectory(start, (step,), ()))
+    return Rollout(episode, Trajectory(start, (step,), ()))
 
 
 def experience(*layers: ComponentSpec) -> Experience:

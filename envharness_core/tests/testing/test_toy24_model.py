@@ -201,14 +201,13 @@ def test_it_gives_up_after_many_attempts_and_helps_where_it_is_too_hard() -> Non
 
 
 def test_it_is_careless_once_in_a_while_and_never_when_told_so() -> None:
-    prompts = [f"{BASE.format(wins=5)}\n# The diagnosis\n\nNumber {number}." for number in range(100)]
-    first = [brain(body(prompt, "diagnose")) for prompt in prompts]
+    asked: list[Any] = [body(BASE.format(wins=5), "diagnose", seed=seed) for seed in range(100)]
+    first = [brain(item) for item in asked]
     bad = sum(len(said.calls) != 1 or said.finish == "length" or _kind(said) != "complete" for said in first)
     assert 3 <= bad <= 30
-    for prompt in prompts:
-        asked: Any = body(prompt, "diagnose")
-        asked["messages"] += [{"role": "user", "content": "That can't be used: look."}]
-        assert _kind(brain(asked)) == "complete"
+    for item in asked:
+        item["messages"] += [{"role": "user", "content": "That can't be used: look."}]
+        assert _kind(brain(item)) == "complete"
 
 
 def test_lessons_are_what_several_rollouts_show() -> None:
@@ -220,7 +219,7 @@ def test_lessons_are_what_several_rollouts_show() -> None:
 
 def test_lessons_come_in_the_forms_of_models() -> None:
     several = BASE.format(wins=1) * 2
-    forms = [brain(body(f"{several}\n{number}", "remember")) for number in range(60)]
+    forms = [brain(body(several, "remember", seed=seed)) for seed in range(60)]
     assert {bool(said.calls) for said in forms} == {True, False}
     assert any("```json" in (said.text or "") for said in forms)
     assert any("# Memory Item 1" in (said.text or "") for said in forms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -58,9 +59,11 @@ def test_64_workers_on_one_key_wait_as_short_as_the_service_allows(client: Maker
         took = time.monotonic() - began
     answered = [asked for asked in server.requests if asked.status == 200]
     assert len(answered) == 64
-    assert (
-        3.0 <= took < 5.5
-    )  # three windows have to end; what comes on top is two cores' work for all of this
+    assert took >= 3.0  # of four windows, three have to end
+    arrived = sorted(asked.arrived for asked in server.requests)
+    pauses = [later - earlier for earlier, later in pairwise(arrived) if later - earlier > 0.5]
+    assert len(pauses) == 3
+    assert max(pauses) < 1.7  # a second each; all else is two cores' work for these threads
 
 
 def test_refusals_cost_no_repetition(client: Maker, request_of: Asked) -> None:
@@ -109,8 +112,7 @@ def test_the_clock_of_the_episode_stands_still_while_the_service_makes_it_wait(
         with ticking() as clock:
             began = time.monotonic()
             asking.ask(request_of())
-            assert time.monotonic() - began >= 1.0
-            assert clock.elapsed < 0.5
+            assert time.monotonic() - began - clock.elapsed >= 1.0
 
 
 def test_another_key_takes_over_while_one_has_to_wait(

@@ -220,25 +220,38 @@ def test_calls_whose_ids_are_missing_or_equal_are_told_apart(client: Maker, requ
     assert heard[0].id == "same"
 
 
-def test_calls_that_a_stream_numbers_alike_are_told_apart(client: Maker, request_of: Asked) -> None:
-    def piece(**delta: object) -> str:
-        choice = {"index": 0, "delta": delta, "finish_reason": None}
-        return f"data: {json.dumps(head | {'choices': [choice]})}\n\n"
-
+def streamed(*deltas: object, finish: str = "stop", usage: object = None) -> Fault:
+    """Answer with a stream of one's own."""
     head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    pieces = [
-        piece(
-            tool_calls=[
-                {"index": 0, "id": name, "type": "function", "function": {"name": name, "arguments": "{}"}}
-            ]
-        )
-        for name in ("look", "go")
+    ends = [*([None] * len(deltas)), finish]
+    chunks: list[dict[str, object]] = [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
+        for delta, end in zip((*deltas, {}), ends, strict=True)
     ]
-    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
-    pieces += [f"data: {json.dumps(head | end)}\n\n", "data: [DONE]\n\n"]
-    with ModelServer(faults=[Fault(kind="garbage", body="".join(pieces))]) as server:
+    if usage is not None:
+        chunks.append({"choices": [], "usage": usage})
+    pieces = [f"data: {json.dumps(head | chunk)}\n\n" for chunk in chunks]
+    return Fault(kind="garbage", body="".join([*pieces, "data: [DONE]\n\n"]))
+
+
+def test_calls_that_a_stream_numbers_alike_are_told_apart(client: Maker, request_of: Asked) -> None:
+    deltas = [
+        {"tool_calls": [{"index": 0, "id": name, "function": {"name": name, "arguments": text}}]}
+        for name, text in (("look", '{"at": 1}'), ("go", "{"))
+    ]
+    deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]}]
+    with ModelServer(faults=[streamed(*deltas, finish="tool_calls")]) as server:
         heard = client(server, stream=True, retries=0).ask(request_of()).calls
-    assert [(call.name, call.arguments) for call in heard] == [("look", "{}"), ("go", "{}")]
+    assert [(call.name, call.arguments) for call in heard] == [("look", '{"at": 1}'), ("go", "{}")]
+
+
+def test_what_a_stream_does_not_report_is_not_made_up(client: Maker, request_of: Asked) -> None:
+    counted = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+    fault = streamed({"reasoning_content": "hm, let me see"}, {"content": "yes"}, usage=counted)
+    with ModelServer(faults=[fault]) as server:
+        answer = client(server, stream=True, retries=0).ask(request_of())
+    assert (answer.text, answer.reasoning) == ("yes", "hm, let me see")
+    assert answer.usage == {"calls": 1, "input_tokens": 7, "output_tokens": 5, "unpriced_calls": 1}
 
 
 @pytest.mark.parametrize(

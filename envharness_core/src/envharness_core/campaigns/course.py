@@ -73,6 +73,12 @@ class Course:
         """The skills that were learnt so far, the oldest first."""
         return self._bank.skills
 
+    def close(self) -> None:
+        """Release what designer, extractor and embedder hold."""
+        self._shop.designer.close()
+        if self._school is not None:
+            self._school.close()
+
     def design(
         self, bare: Design, earlier: tuple[TaskHistory, ...], wave: Wave, task: TaskSummary
     ) -> Play[TaskResult]:

@@ -18,12 +18,12 @@ from envharness_core.plugins import Plugins
 from envharness_core.seeds import derive
 from envharness_core.skills.bank import BankConfig, SkillBank
 from envharness_core.skills.embedder import Embedder
-from envharness_core.skills.extractor import Experience, Extractor, Rolled
+from envharness_core.skills.extractor import Experience, Extractor
 from envharness_core.skills.skill import Skill
 from envharness_core.spec import ComponentSpec, layers_digest
 from envharness_core.store import Store
 from envharness_core.tools import Tool
-from envharness_core.trajectory import Trajectory
+from envharness_core.trajectory import Rollout, Trajectory
 from envharness_core.warn import warn
 
 
@@ -52,6 +52,12 @@ class School:
         bank = SkillBank(config=BankConfig(per_task=self.config.per_task, capacity=self.config.capacity))
         bank.add(skills, self.embedder)
         return bank
+
+    def close(self) -> None:
+        """Release what extractor and embedder hold."""
+        self.extractor.close()
+        if self.embedder is not None:
+            self.embedder.close()
 
     def chosen(self, bank: SkillBank, task: TaskSummary) -> tuple[str, ...]:
         """Return what a policy is told for a task, the best first; nothing that was learnt on the task itself."""
@@ -102,7 +108,7 @@ def learn(
     episodes: Sequence[Episode],
 ) -> Play[Learnt]:
     """Have skills made of the graded rollouts of a task; an extractor that breaks costs its task, not the run."""
-    rollouts = tuple(Rolled(episode, school.trajectory(episode)) for episode in episodes)
+    rollouts = tuple(Rollout(episode, school.trajectory(episode)) for episode in episodes)
     start = rollouts[0].trajectory.start if rollouts else None
     told = task.summary if start is None else start.instruction
     experience = Experience(task, told, condition, layers, rollouts, school.tools)

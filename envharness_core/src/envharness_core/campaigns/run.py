@@ -157,6 +157,7 @@ class _Run:
             self._scheduler.run(executor, self._plugins)
         finally:
             executor.close()
+            self._course.close()
             self._watch.note_time()
             note(
                 "session_ended",

@@ -86,10 +86,11 @@ class Scheduler:
         self._delayed: list[tuple[float, int, _Running, list[EpisodeSpec]]] = []
         self._stop = stop or Event()
         self._cache = cache
-        self._urgent: deque[tuple[EpisodeSpec, _Running]] = deque()
-        self._later: deque[tuple[EpisodeSpec, _Running]] = deque()
+        self._urgent: deque[EpisodeSpec] = deque()
+        self._later: deque[EpisodeSpec] = deque()
         self._dormant: deque[_Running] = deque()
-        self._playing: dict[str, tuple[EpisodeSpec, _Running]] = {}
+        self._playing: dict[str, EpisodeSpec] = {}
+        self._awaited: dict[str, list[_Running]] = {}
         self._ready: deque[tuple[_Running, _Next]] = deque()
         self._answers: SimpleQueue[tuple[_Running, _Next]] = SimpleQueue()
         self._asking = self._unasked = 0
@@ -115,10 +116,9 @@ class Scheduler:
         """
         name = type(executor).__name__
         for record in _played(executor, self._jobs(), plugins):
-            known = self._playing.pop(record.episode.key, None) if isinstance(record, Record) else None
-            if known is None or not _answers(record, known[0]):
+            spec = self._playing.pop(record.episode.key, None) if isinstance(record, Record) else None
+            if spec is None or not _answers(record, spec):
                 raise ExecutorError(f"executor {name} yielded what it wasn't given to play: {record!r:.200}")
-            spec, running = known
             if record.stop:
                 raise RunError(f"stopped: {record.stop}")
             self._store.put(spec, record)
@@ -128,10 +128,11 @@ class Scheduler:
             if self._again:
                 self._played.add(spec.key)
             self._heard(record.episode)
-            running.episodes[record.episode.key] = record.episode
-            if len(running.episodes) == len(running.keys):
-                self._complete(running)
-                self._advance()
+            for running in self._awaited.pop(spec.key):
+                running.episodes[spec.key] = record.episode
+                if len(running.episodes) == len(running.keys):
+                    self._complete(running)
+            self._advance()
         while self._asking and not self._playing:  # what was asked is heard, as what is played is kept
             self._hear_answers(_NAP)
         queues = (self._playing, self._urgent, self._later, self._delayed, self._dormant)
@@ -168,8 +169,8 @@ class Scheduler:
             self._forbidden = self._account.forbids(len(self._playing))
             if self._forbidden:
                 return
-            spec, running = queue.popleft()
-            self._playing[spec.key] = (spec, running)
+            spec = queue.popleft()
+            self._playing[spec.key] = spec
             yield spec
 
     def _nap(self) -> float:
@@ -252,8 +253,11 @@ class Scheduler:
         )
 
     def _hand_out(self, running: _Running, specs: Sequence[EpisodeSpec]) -> None:
+        """Queue episodes; one that another procedure waits for already is played once, for both."""
         queue = self._later if running.batch is not None and running.batch.later else self._urgent
-        queue.extend((spec, running) for spec in specs)
+        queue.extend(spec for spec in specs if spec.key not in self._awaited)
+        for spec in specs:
+            self._awaited.setdefault(spec.key, []).append(running)
 
     def _release_delayed(self) -> None:
         """Hand out the batches that have waited long enough."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from envharness_core.api import Rollout, rollout
+from envharness_core.api import rollout
 from envharness_core.cli.logs import configure_logging
 from envharness_core.cli.options import (
     clean_stdout,
@@ -25,6 +25,7 @@ from envharness_core.posterior import wilson_interval
 from envharness_core.reshaped import is_reshaped
 from envharness_core.sandbox.config import SandboxConfig
 from envharness_core.text import printable
+from envharness_core.trajectory import Rollout
 
 
 @click.command("rollout")

@@ -14,7 +14,6 @@ from envharness_core.errors import ConfigError
 from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import EMBEDDER
 from envharness_core.plugins import Plugins
-from envharness_core.session import Session
 from envharness_core.skills.bank import SkillBank
 from envharness_core.skills.embedder import Embedder
 from envharness_core.skills.retrieval import Match
@@ -66,9 +65,7 @@ def command(
 
 
 def _made(text: str, plugins: Plugins) -> Embedder:
-    embedder = plugins.create(EMBEDDER, component(text, "--embedder"), "--embedder")
-    embedder.attach(Session())
-    return embedder
+    return plugins.create(EMBEDDER, component(text, "--embedder"), "--embedder")
 
 
 def _show(matches: list[Match], bank: SkillBank, *, searched: bool, as_json: bool) -> None:

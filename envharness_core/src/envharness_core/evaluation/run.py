@@ -158,6 +158,7 @@ class _Evaluation:
             self._scheduler.run(executor, self._plugins)
         finally:
             executor.close()
+            self._school.close()
             self._watch.note_time()
         summary = self._summary()
         self._store.set_meta("summary", summary)

@@ -9,10 +9,11 @@ from itertools import accumulate
 from attrs import evolve, field, frozen, validators
 
 from envharness_core.posterior import cell_posterior
-from envharness_core.skills.extractor import Experience, Extractor, Rolled
+from envharness_core.skills.extractor import Experience, Extractor
 from envharness_core.skills.habits import Habit, Habits, Reader
 from envharness_core.skills.skill import Skill
 from envharness_core.skills.wording import Lesson, content_of, description_of, title_of
+from envharness_core.trajectory import Rollout
 
 NAME = "core/contrast"
 _JEFFREYS = 0.5
@@ -56,7 +57,7 @@ class Contrast(Extractor[ContrastConfig]):
         told = [_with_the_other(lesson, lessons) for lesson in _distinct(lessons)[: config.per_task]]
         return [_skill(lesson, experience, read) for lesson in told]
 
-    def _lessons(self, read: Sequence[tuple[Rolled, Habits]]) -> Iterator[Lesson]:
+    def _lessons(self, read: Sequence[tuple[Rollout, Habits]]) -> Iterator[Lesson]:
         for habit in dict.fromkeys(habit for _, habits in read for habit in habits.did):
             won, lost = _counts(habit, read, success=True), _counts(habit, read, success=False)
             if won[1] < self.config.min_winners or lost[1] < self.config.min_losers:
@@ -79,7 +80,7 @@ def more_often(won: tuple[int, int], lost: tuple[int, int]) -> float:
     return sum(mass * (less + other / 2) for mass, less, other in zip(winners, below, losers, strict=False))
 
 
-def _counts(habit: Habit, read: Sequence[tuple[Rolled, Habits]], *, success: bool) -> tuple[int, int]:
+def _counts(habit: Habit, read: Sequence[tuple[Rollout, Habits]], *, success: bool) -> tuple[int, int]:
     came = [habits for rolled, habits in read if rolled.episode.success is success and _came(habit, habits)]
     return sum(habits.shows(habit) for habits in came), len(came)
 
@@ -129,7 +130,7 @@ def _acted(lesson: Lesson) -> tuple[str, str]:
     return lesson.habit.move.kind, lesson.habit.move.call
 
 
-def _skill(lesson: Lesson, experience: Experience, read: Sequence[tuple[Rolled, Habits]]) -> Skill:
+def _skill(lesson: Lesson, experience: Experience, read: Sequence[tuple[Rollout, Habits]]) -> Skill:
     speaking = [
         rolled
         for rolled, habits in read

@@ -10,21 +10,12 @@ from attrs import frozen
 
 from envharness_core.component import ConfigT
 from envharness_core.data import TaskSummary
-from envharness_core.episode import Episode
 from envharness_core.jsondata import Json
 from envharness_core.session import Attachable
 from envharness_core.skills.skill import Provenance, Skill
 from envharness_core.spec import ComponentSpec, layers_digest
 from envharness_core.tools import Tool
-from envharness_core.trajectory import Trajectory
-
-
-@frozen
-class Rolled:
-    """A graded rollout: how it went, and what happened in it."""
-
-    episode: Episode
-    trajectory: Trajectory
+from envharness_core.trajectory import Rollout
 
 
 @frozen
@@ -44,20 +35,20 @@ class Experience:
     instruction: str
     condition: str
     layers: tuple[ComponentSpec, ...]
-    rollouts: tuple[Rolled, ...]
+    rollouts: tuple[Rollout, ...]
     tools: tuple[Tool, ...] = ()
 
     @property
-    def winners(self) -> tuple[Rolled, ...]:
+    def winners(self) -> tuple[Rollout, ...]:
         """The rollouts that succeeded."""
         return tuple(rolled for rolled in self.rollouts if rolled.episode.success)
 
     @property
-    def losers(self) -> tuple[Rolled, ...]:
+    def losers(self) -> tuple[Rollout, ...]:
         """The rollouts that failed."""
         return tuple(rolled for rolled in self.rollouts if not rolled.episode.success)
 
-    def provenance(self, extractor: str, rollouts: Sequence[Rolled] = ()) -> Provenance:
+    def provenance(self, extractor: str, rollouts: Sequence[Rollout] = ()) -> Provenance:
         """Return where a skill of this experience was learnt.
 
         Args:

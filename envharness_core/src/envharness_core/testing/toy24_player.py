@@ -12,7 +12,7 @@ from envharness_core.testing.model_said import Said
 from envharness_core.testing.toy24_request import Asked
 from envharness_core.toy24.puzzles import apply, combined, parse, show
 
-HABITS = LearnerConfig(skill=0.95, slips=0.05, gives_up_on_failure=0.75)
+HABITS = LearnerConfig(skill=0.95, slips=0.04, gives_up_on_failure=0.9)
 """How it plays. It is careless at times, and gives up where a call has failed."""
 
 _TALKS, _HURRIES, _MUSES = 0.3, 0.1, 0.01

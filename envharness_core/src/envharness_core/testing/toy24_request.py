@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from attrs import frozen
 
-from envharness_core.jsondata import JsonObject, canonical
+from envharness_core.jsondata import JsonObject
 from envharness_core.seeds import derive
 
 _SECTION = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -65,7 +65,7 @@ class Asked:
         messages: the conversation.
         tools: the names of the tools that are offered.
         seed: the request's.
-        chance: what its whole body makes of chance.
+        chance: what the seed and the length of the conversation make of chance, so that advice changes nothing of it.
     """
 
     messages: tuple[Heard, ...]
@@ -80,7 +80,7 @@ class Asked:
         messages = tuple(Heard(item["role"], _text(item.get("content"))) for item in told["messages"])
         tools = frozenset(tool["function"]["name"] for tool in told.get("tools") or ())
         seed = told.get("seed") or 0
-        return cls(messages, tools, seed, derive("scripted model", canonical(body).decode()))
+        return cls(messages, tools, seed, derive("scripted model", seed, len(messages)))
 
     def random(self, about: str) -> Random:
         """Return a stream of chance of its own for something."""

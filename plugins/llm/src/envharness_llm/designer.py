@@ -81,6 +81,7 @@ class ModelDesigner(Designer[DesignerConfig]):
     def __init__(self, config: DesignerConfig, model: Model | None = None) -> None:
         super().__init__(config)
         self._model = model
+        self._release: Callable[[], None] = lambda: None
         self._session = Session()
         self._brief = Brief(Texts(config.prompts), config.evidence_tokens, config.weakness)
         self._params = Params(config.model, config.temperature, config.max_tokens, config.reasoning)
@@ -90,7 +91,11 @@ class ModelDesigner(Designer[DesignerConfig]):
         if self._model is None:
             from envharness_llm.client import Client  # a prompt can be shown without one
 
-            self._model = Client.of(session)
+            client = Client.of(session)
+            self._model, self._release = client, client.close
+
+    def close(self) -> None:
+        self._release()
 
     def diagnose(self, evidence: Evidence) -> Diagnosis:
         request = self._request(

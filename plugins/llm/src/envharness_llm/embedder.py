@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from attrs import field, frozen, validators
@@ -55,6 +55,7 @@ class ModelEmbedder(Embedder[EmbedderConfig]):
         super().__init__(config)
         self.model = config.model
         self._service = service
+        self._release: Callable[[], None] = lambda: None
         self._session = Session()
         self._width = config.width
 
@@ -72,7 +73,11 @@ class ModelEmbedder(Embedder[EmbedderConfig]):
         if self._service is None:
             from envharness_llm.client import Client  # a config can be checked without one
 
-            self._service = Client.of(session)
+            client = Client.of(session)
+            self._service, self._release = client, client.close
+
+    def close(self) -> None:
+        self._release()
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         said = [text for text in texts if text.strip()]

@@ -108,9 +108,8 @@ class Heard:
 
     def _take_call(self, place: int, part: Any) -> None:
         begun = [call for call in self._calls if call.place == place][-1:]
-        if not begun or (
-            part.id and begun[0].id and part.id != begun[0].id
-        ):  # some count every call as the first
+        other = begun and part.id and begun[0].id and part.id != begun[0].id
+        if not begun or other:  # some services count every call as the first
             begun = [_Call(place)]
             self._calls += begun
         begun[0].add(part)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-import structlog
 from attrs import Factory, field, frozen, validators
 
 from envharness_core import Experience, Extractor, Skill
 from envharness_core.errors import PluginError
 from envharness_core.seeds import derive
 from envharness_core.session import Session
+from envharness_core.warn import note
 from envharness_llm.distilling.asking import ask
 from envharness_llm.distilling.brief import Brief
 from envharness_llm.distilling.choosing import by_turns, distinct
@@ -21,8 +21,6 @@ from envharness_llm.messages import Params, Reasoning, Request
 from envharness_llm.model import Model
 
 NAME = "llm/reasoningbank"
-
-_log = structlog.get_logger()
 
 _LOW: float | None = 0.2
 
@@ -88,6 +86,7 @@ class ReasoningBank(Extractor[ReasoningBankConfig]):
     def __init__(self, config: ReasoningBankConfig, model: Model | None = None) -> None:
         super().__init__(config)
         self._model = model
+        self._release: Callable[[], None] = lambda: None
         self._session = Session()
         self._brief = Brief(Texts(config.prompts), config.evidence_tokens, config.per_call)
         self._params = Params(config.model, config.temperature, config.max_tokens, config.reasoning)
@@ -97,7 +96,11 @@ class ReasoningBank(Extractor[ReasoningBankConfig]):
         if self._model is None:
             from envharness_llm.client import Client  # a config can be checked without one
 
-            self._model = Client.of(session)
+            client = Client.of(session)
+            self._model, self._release = client, client.close
+
+    def close(self) -> None:
+        self._release()
 
     def extract(self, experience: Experience, seed: int) -> Sequence[Skill]:
         distilled = [self._distilled(mode, experience, seed) for mode in self.config.modes]
@@ -124,7 +127,7 @@ class ReasoningBank(Extractor[ReasoningBankConfig]):
         )
         for skill in skills[count:]:
             reason = f"the item {skill.title[:60]!r} is one more than the {count} that were asked for"
-            _log.info("extractor_item_dropped", task=experience.task.id, reason=reason)
+            note("extractor_item_dropped", task=experience.task.id, reason=reason)
         return skills[:count]
 
     def _ready(self) -> Model:
@@ -139,5 +142,5 @@ def _reported(skills: Sequence[Skill], experience: Experience) -> list[Skill]:
     """Return skills without repetitions, and log those."""
     kept, gone = distinct(skills)
     for reason in gone:
-        _log.info("extractor_item_dropped", task=experience.task.id, reason=reason)
+        note("extractor_item_dropped", task=experience.task.id, reason=reason)
     return kept

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import structlog
 from attrs import evolve
 
 from envharness_core.errors import ContextError, PluginError
 from envharness_core.session import Charge
+from envharness_core.warn import note, warn
 from envharness_llm.designing.pages import clipped
 from envharness_llm.distilling.items import Found, Item, read_items
 from envharness_llm.messages import Answer, Message, Request
 from envharness_llm.model import Model
 from envharness_llm.parsing import outside_reasoning, said
-
-_log = structlog.get_logger()
 
 _ECHO = 4000  # characters of an answer that are repeated to the model
 _CUT_TWICE = "it was cut off twice, so that asking again is no use; raise extractor.max_tokens"
@@ -44,7 +42,7 @@ def ask(model: Model, request: Request, *, reasks: int, charge: Charge) -> tuple
             problem = _CUT_TWICE
             break
         request = evolve(request, messages=(*request.messages, *_again(answer, problem)))
-    _log.warning("extractor_learnt_nothing", model=request.params.model, problem=problem[:300])
+    warn("extractor_learnt_nothing", model=request.params.model, problem=problem[:300])
     return ()
 
 
@@ -65,9 +63,9 @@ def _asked(model: Model, request: Request, charge: Charge) -> Answer | None:
 
 def _report(found: Found, request: Request, number: int) -> None:
     for reason in found.dropped:
-        _log.info("extractor_item_dropped", model=request.params.model, reason=reason)
+        note("extractor_item_dropped", model=request.params.model, reason=reason)
     if found.problem:
-        _log.info(
+        note(
             "extractor_answer_unusable",
             model=request.params.model,
             number=number,

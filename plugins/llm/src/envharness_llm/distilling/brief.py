@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from envharness_core import Episode, Experience, Tool
 from envharness_core.calls import show_signature
-from envharness_core.skills.extractor import Rolled
+from envharness_core.trajectory import Rollout
 from envharness_llm.designing.counted import counted, rate
 from envharness_llm.designing.pages import TOKEN, clipped, pages
 from envharness_llm.designing.past import layers
@@ -33,7 +33,7 @@ class Told:
     """What is said to a model, and the rollouts that it is shown thereby, in rollout order."""
 
     messages: tuple[Message, ...]
-    rollouts: tuple[Rolled, ...]
+    rollouts: tuple[Rollout, ...]
 
 
 @frozen
@@ -74,10 +74,12 @@ class Brief:
     def _changed(self, experience: Experience) -> str:
         if not experience.layers and experience.condition != "reshaped":
             return ""
-        return self.texts.fill("reshaped", layers=clipped(layers(experience.layers), _LONGEST))
+        shown = clipped(layers(experience.layers), _LONGEST)
+        told = f"These are they, innermost first:\n{shown}" if experience.layers else ""
+        return self.texts.fill("reshaped", layers=told)
 
 
-def _evidence(rollouts: Sequence[Rolled], experience: Experience, tokens: int, start: str) -> str:
+def _evidence(rollouts: Sequence[Rollout], experience: Experience, tokens: int, start: str) -> str:
     """Return failures, then successes, step by step; each kind has a share of the room, so that both are seen."""
     known = {rolled.episode.key: rolled.trajectory for rolled in rollouts}
     places = {rolled.episode.key: place for place, rolled in enumerate(experience.rollouts)}
@@ -110,7 +112,7 @@ def _task(experience: Experience, start: str) -> str:
     return "\n".join(lines)
 
 
-def _start(rollouts: Sequence[Rolled]) -> str:
+def _start(rollouts: Sequence[Rollout]) -> str:
     first = rollouts[0].trajectory.start
     return "" if first is None else first.observation.text
 

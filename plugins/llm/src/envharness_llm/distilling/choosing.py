@@ -41,5 +41,6 @@ def _repeats(one: Line, other: Line) -> bool:
             return True
     if one.negations != other.negations:
         return False
-    alike = lexical.alike
-    return alike(one.advice, other.advice) >= _SIMILAR or alike(one.wording, other.wording) >= _SIMILAR
+    contents = [lexical.wording(line.skill.content) for line in (one, other)]
+    pairs = ((one.wording, other.wording), (contents[0], contents[1]))
+    return any(lexical.alike(first, second) >= _SIMILAR for first, second in pairs)

@@ -59,7 +59,7 @@ def remember_tool(count: int) -> JsonObject:
     """Return the tool by which a model answers."""
     texts: dict[str, str] = {
         "title": "what to do, in a few words",
-        "description": "when to use it, in one sentence: the situation as the agent sees it",
+        "description": "when to use it, in one sentence: on which kind of tasks, in which situation",
         "content": "what to do and why, in one to five sentences",
     }
     item: JsonObject = {

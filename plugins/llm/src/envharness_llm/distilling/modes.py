@@ -7,7 +7,7 @@ from itertools import product
 from typing import Literal, TypeAlias
 
 from envharness_core import Action, Experience
-from envharness_core.skills.extractor import Rolled
+from envharness_core.trajectory import Rollout
 
 Mode: TypeAlias = Literal["contrast", "failure", "success", "pair"]
 """What is looked for: how both kinds of rollouts differ, lessons of failures, what made successes work, or where one
@@ -17,7 +17,7 @@ MODES: tuple[Mode, ...] = ("contrast", "failure", "success", "pair")
 """All modes, in an order in which the first few are of different kinds."""
 
 
-def rollouts_for(mode: Mode, experience: Experience) -> tuple[Rolled, ...]:
+def rollouts_for(mode: Mode, experience: Experience) -> tuple[Rollout, ...]:
     """Return the rollouts that a mode reads, in rollout order; none where it has nothing to read.
 
     A contrast takes both kinds of rollouts, and more than the two that a pair has.
@@ -34,7 +34,7 @@ def rollouts_for(mode: Mode, experience: Experience) -> tuple[Rolled, ...]:
             return _parting_latest(experience) if winners and losers else ()
 
 
-def _parting_latest(experience: Experience) -> tuple[Rolled, ...]:
+def _parting_latest(experience: Experience) -> tuple[Rollout, ...]:
     """Return the failure and the success that have most in common before they part; of equals the first."""
     pairs = product(experience.losers, experience.winners)
     chosen = max(pairs, key=lambda pair: _common(*map(_actions, pair)))
@@ -42,7 +42,7 @@ def _parting_latest(experience: Experience) -> tuple[Rolled, ...]:
     return tuple(rolled for rolled in experience.rollouts if rolled.episode.key in keys)
 
 
-def _actions(rolled: Rolled) -> list[Action | None]:
+def _actions(rolled: Rollout) -> list[Action | None]:
     return [step.action for step in rolled.trajectory.steps]
 
 
