@@ -41,7 +41,7 @@ from envharness_core.trajectory import Rollout, Step
 from envharness_llm.designing.pages import TOKEN
 from envharness_llm.distilling.brief import Brief
 from envharness_llm.distilling.modes import MODES, rollouts_for
-from envharness_llm.distilling.texts import PLACEHOLDERS, Texts
+from envharness_llm.distilling.texts import PLACEHOLDERS, texts_of
 from envharness_llm.messages import Answer
 from envharness_llm.reasoningbank import NAME, ReasoningBank, ReasoningBankConfig
 
@@ -281,7 +281,7 @@ def test_own_prompts_replace_packaged_ones() -> None:
 @pytest.mark.parametrize("name", PLACEHOLDERS)
 def test_packaged_prompts_need_what_is_filled_into_them(name: str) -> None:
     values = dict.fromkeys(PLACEHOLDERS[name], "filled in")
-    text = Texts({}).fill(name, **values)
+    text = texts_of({}).fill(name, **values)
     assert "${" not in text
     assert ("filled in" in text) is bool(values)
 
@@ -298,7 +298,7 @@ def test_evidence_keeps_to_its_room_shows_both_kinds_and_provenance_is_what_is_s
     rollouts = tuple(rolled(n, does, won=won, shows="x" * long) for n, (does, won, long) in enumerate(drawn))
     given = evolve(MIXED, rollouts=rollouts)
     for mode in MODES:
-        told = Brief(Texts({}), tokens, 3).told(mode, given)
+        told = Brief(texts_of({}), tokens, 3).told(mode, given)
         if told is None:
             assert not rollouts_for(mode, given)
             continue
@@ -316,7 +316,7 @@ def test_rollouts_of_several_streams_are_told_apart() -> None:
         evolve(each, episode=evolve(each.episode, stream=stream, index=0))
         for each, stream in zip(MIXED.rollouts, ("confirm", "report", "confirm", "report"), strict=True)
     )
-    told = Brief(Texts({}), 8000, 3).told("contrast", evolve(MIXED, rollouts=rollouts))
+    told = Brief(texts_of({}), 8000, 3).told("contrast", evolve(MIXED, rollouts=rollouts))
     assert told is not None
     assert told.rollouts == rollouts
 

@@ -12,11 +12,11 @@ from envharness_core import Attempt, Candidate, Decision, Designer, Diagnosis, E
 from envharness_core.errors import PluginError
 from envharness_core.jsondata import JsonObject
 from envharness_core.seeds import derive
-from envharness_core.session import Session
+from envharness_llm.asks_model import AsksModel
 from envharness_llm.designing import answers
 from envharness_llm.designing.asking import ask
 from envharness_llm.designing.brief import Brief, as_text
-from envharness_llm.designing.texts import Texts, check_texts
+from envharness_llm.designing.texts import texts_of
 from envharness_llm.messages import Message, Params, Reasoning, Request
 from envharness_llm.model import Model
 
@@ -29,7 +29,7 @@ _PLACEHOLDER = "(made up, to show the prompt: no model has been asked for a diag
 
 
 def _are_texts(_: object, __: object, prompts: dict[str, str]) -> None:
-    check_texts(prompts)
+    texts_of(prompts).check()
 
 
 @frozen
@@ -65,7 +65,7 @@ class DesignerConfig:
     prompts: dict[str, str] = field(default=Factory(dict), validator=_are_texts)
 
 
-class ModelDesigner(Designer[DesignerConfig]):
+class ModelDesigner(AsksModel[Model], Designer[DesignerConfig]):
     """Has a model diagnose and write candidates.
 
     A diagnosis that can't be had costs the task, a proposal the attempt, and a review that can't be had rejects: what
@@ -81,21 +81,8 @@ class ModelDesigner(Designer[DesignerConfig]):
     def __init__(self, config: DesignerConfig, model: Model | None = None) -> None:
         super().__init__(config)
         self._model = model
-        self._release: Callable[[], None] = lambda: None
-        self._session = Session()
-        self._brief = Brief(Texts(config.prompts), config.evidence_tokens, config.weakness)
+        self._brief = Brief(texts_of(config.prompts), config.evidence_tokens, config.weakness)
         self._params = Params(config.model, config.temperature, config.max_tokens, config.reasoning)
-
-    def attach(self, session: Session) -> None:
-        self._session = session
-        if self._model is None:
-            from envharness_llm.client import Client  # a prompt can be shown without one
-
-            client = Client.of(session)
-            self._model, self._release = client, client.close
-
-    def close(self) -> None:
-        self._release()
 
     def diagnose(self, evidence: Evidence) -> Diagnosis:
         request = self._request(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from attrs import field, frozen, validators
@@ -10,7 +10,7 @@ from attrs import field, frozen, validators
 from envharness_core import Embedder
 from envharness_core.errors import ConfigError, PluginError
 from envharness_core.jsondata import JsonObject
-from envharness_core.session import Session
+from envharness_llm.asks_model import AsksModel
 
 _MOST = 96  # texts that the client sends in one call
 _PROBE = "width"
@@ -43,7 +43,7 @@ class EmbedderConfig:
     batch: int = field(default=64, validator=[validators.ge(1), validators.le(_MOST)])
 
 
-class ModelEmbedder(Embedder[EmbedderConfig]):
+class ModelEmbedder(AsksModel[VectorModel], Embedder[EmbedderConfig]):
     """Asks an embedding model; a blank text, which services refuse, is a vector of zeros and asks nobody.
 
     Args:
@@ -54,9 +54,7 @@ class ModelEmbedder(Embedder[EmbedderConfig]):
     def __init__(self, config: EmbedderConfig, service: VectorModel | None = None) -> None:
         super().__init__(config)
         self.model = config.model
-        self._service = service
-        self._release: Callable[[], None] = lambda: None
-        self._session = Session()
+        self._model = service
         self._width = config.width
 
     @property
@@ -67,17 +65,6 @@ class ModelEmbedder(Embedder[EmbedderConfig]):
             ProviderError: the model couldn't be had.
         """
         return len(self._asked([_PROBE])[0]) if self._width is None else self._width
-
-    def attach(self, session: Session) -> None:
-        self._session = session
-        if self._service is None:
-            from envharness_llm.client import Client  # a config can be checked without one
-
-            client = Client.of(session)
-            self._service, self._release = client, client.close
-
-    def close(self) -> None:
-        self._release()
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         said = [text for text in texts if text.strip()]
@@ -91,9 +78,9 @@ class ModelEmbedder(Embedder[EmbedderConfig]):
 
     def _asked(self, texts: Sequence[str]) -> list[list[float]]:
         """Ask once, and learn or check the width."""
-        if self._service is None:
+        if self._model is None:
             raise PluginError("the embedder has no service yet; attach it to a session, or make it with one")
-        vectors, usage = self._service.embed(self.model, texts)
+        vectors, usage = self._model.embed(self.model, texts)
         self._session.charge("embedder", usage)
         if len(vectors) != len(texts):
             raise PluginError(f"{self.model} returned {len(vectors)} vectors for {len(texts)} texts")

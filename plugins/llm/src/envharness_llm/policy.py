@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from attrs import define, evolve, field, frozen, validators
 
 from envharness_core import Observation, Policy, Reply, Tool
 from envharness_core.errors import ConfigError, OrderError
 from envharness_core.jsondata import JsonObject
-from envharness_core.session import Session
+from envharness_llm.asks_model import AsksModel
 from envharness_llm.history import Exchange, History
 from envharness_llm.messages import Answer, Message, Params, Reasoning, Request
 from envharness_llm.model import Model
@@ -85,7 +85,7 @@ class _Turn:
     results: list[str] = field(factory=list)
 
 
-class ModelPolicy(Policy[PolicyConfig]):
+class ModelPolicy(AsksModel[Model], Policy[PolicyConfig]):
     """Asks a language model what to do, and does its calls one by one, each result as the answer to its call.
 
     Args:
@@ -97,16 +97,8 @@ class ModelPolicy(Policy[PolicyConfig]):
         super().__init__(config)
         self.repeats = config.temperature == 0
         self._model = model
-        self._release: Callable[[], None] | None = None
         self._params = Params(config.model, config.temperature, config.max_tokens, config.reasoning)
         self._observation = Template(config.observation)
-
-    def attach(self, session: Session) -> None:
-        if self._model is None:
-            from envharness_llm.client import Client  # a policy that is only checked needs none
-
-            client = Client.of(session)
-            self._model, self._release = client, client.close
 
     def check(self, tools: Sequence[Tool]) -> None:
         if self.config.format != "tools":
@@ -142,10 +134,6 @@ class ModelPolicy(Policy[PolicyConfig]):
                 return self._next(self._turn)
             self._history.add(Exchange(self._turn.message, tuple(self._turn.results)))
         return self._replied(self._history)
-
-    def close(self) -> None:
-        if self._release is not None:
-            self._release()
 
     def _replied(self, history: History) -> Reply:
         """Ask the model, again where it is to be, and return its first call with all that was said and used."""

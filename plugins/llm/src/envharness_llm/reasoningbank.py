@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from attrs import Factory, field, frozen, validators
 
 from envharness_core import Experience, Extractor, Skill
 from envharness_core.errors import PluginError
 from envharness_core.seeds import derive
-from envharness_core.session import Session
 from envharness_core.warn import note
+from envharness_llm.asks_model import AsksModel
 from envharness_llm.distilling.asking import ask
 from envharness_llm.distilling.brief import Brief
 from envharness_llm.distilling.choosing import by_turns, distinct
 from envharness_llm.distilling.items import remember_tool
 from envharness_llm.distilling.modes import MODES, Mode
-from envharness_llm.distilling.texts import Texts, check_texts
+from envharness_llm.distilling.texts import texts_of
 from envharness_llm.messages import Params, Reasoning, Request
 from envharness_llm.model import Model
 
@@ -26,7 +26,7 @@ _LOW: float | None = 0.2
 
 
 def _are_texts(_: object, __: object, prompts: dict[str, str]) -> None:
-    check_texts(prompts)
+    texts_of(prompts).check()
 
 
 def _are_modes(_: object, __: object, modes: tuple[Mode, ...]) -> None:
@@ -71,7 +71,7 @@ class ReasoningBankConfig:
     prompts: dict[str, str] = field(default=Factory(dict), validator=_are_texts)
 
 
-class ReasoningBank(Extractor[ReasoningBankConfig]):
+class ReasoningBank(AsksModel[Model], Extractor[ReasoningBankConfig]):
     """Has a model say what rollouts teach, in as many ways of looking at them as there are rollouts for.
 
     A way in which no answer can be used yields nothing and a warning; the others still count.
@@ -86,21 +86,8 @@ class ReasoningBank(Extractor[ReasoningBankConfig]):
     def __init__(self, config: ReasoningBankConfig, model: Model | None = None) -> None:
         super().__init__(config)
         self._model = model
-        self._release: Callable[[], None] = lambda: None
-        self._session = Session()
-        self._brief = Brief(Texts(config.prompts), config.evidence_tokens, config.per_call)
+        self._brief = Brief(texts_of(config.prompts), config.evidence_tokens, config.per_call)
         self._params = Params(config.model, config.temperature, config.max_tokens, config.reasoning)
-
-    def attach(self, session: Session) -> None:
-        self._session = session
-        if self._model is None:
-            from envharness_llm.client import Client  # a config can be checked without one
-
-            client = Client.of(session)
-            self._model, self._release = client, client.close
-
-    def close(self) -> None:
-        self._release()
 
     def extract(self, experience: Experience, seed: int) -> Sequence[Skill]:
         distilled = [self._distilled(mode, experience, seed) for mode in self.config.modes]

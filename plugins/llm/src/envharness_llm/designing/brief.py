@@ -14,8 +14,8 @@ from envharness_llm.designing import past
 from envharness_llm.designing.counted import counted
 from envharness_llm.designing.offering import RULES, described, summaries
 from envharness_llm.designing.pages import clipped, pages
-from envharness_llm.designing.texts import Texts
 from envharness_llm.messages import Message
+from envharness_llm.texts import Texts
 
 _LONGEST = 8000  # characters of what is shown once
 _UNLIMITED = 1_000_000  # rollouts of a budget, beyond which there is none

@@ -14,8 +14,8 @@ from envharness_llm.designing.counted import counted, rate
 from envharness_llm.designing.pages import TOKEN, clipped, pages
 from envharness_llm.designing.past import layers
 from envharness_llm.distilling.modes import Mode, rollouts_for
-from envharness_llm.distilling.texts import Texts
 from envharness_llm.messages import Message
+from envharness_llm.texts import Texts
 
 _LONGEST = 4000  # characters of what is shown once
 _SENTENCE = 300  # characters of a tool's description
