@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from pathlib import Path
 from threading import Barrier
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,10 +17,9 @@ from urllib.parse import urlsplit
 import pytest
 from attrs import frozen
 
-from envharness_core.errors import ConfigError, OrderError
+from envharness_core.errors import OrderError
 from envharness_core.jsondata import JsonObject
 from envharness_core.testing import Fault, Limit, ModelServer, Said, script
-from envharness_core.testing.model_server import load_brain
 
 CHAT, EMBEDDINGS = "/chat/completions", "/embeddings"
 HELLO: JsonObject = {"model": "scripted", "messages": [{"role": "user", "content": "hello there"}]}
@@ -421,65 +415,3 @@ def test_a_server_has_an_address_once_it_serves_and_serves_once() -> None:
         server.base_url  # noqa: B018 - asking is what fails
     with server, pytest.raises(OrderError, match="make another"), server:
         pass
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("json", "module:attribute"),
-        ("no_such_module:talk", "no_such_module"),
-        ("json:talk", "talk"),
-        ("json:__name__", "function"),
-    ],
-)
-def test_a_brain_that_does_not_exist_is_explained(name: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
-        load_brain(name)
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """A shell starts what runs in its background with SIGINT ignored, which every child inherits."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_from_a_shell_it_serves_until_it_is_told_to_stop(tmp_path: Path, how: signal.Signals) -> None:
-    (tmp_path / "my_brains.py").write_text(
-        "from envharness_core.testing import Said\ndef talk(body):\n    return Said('mine')\n"
-    )
-    command = [sys.executable, "-W", "error", "-m", "envharness_core.testing.model_server"]
-    with subprocess.Popen(
-        [*command, "--port", "0", "--brain", "my_brains:talk"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    ) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        url = running.stdout.readline().strip()
-        with urllib.request.urlopen(
-            urllib.request.Request(url + CHAT, json.dumps(HELLO).encode()), timeout=10
-        ) as response:
-            assert json.load(response)["choices"][0]["message"]["content"] == "mine"
-        running.send_signal(how)
-        try:
-            assert running.wait(10) == 0
-        finally:
-            running.kill()
-        assert running.stderr.read() == ""
-
-
-def test_from_a_shell_mistakes_are_explained_in_one_line() -> None:
-    command = [sys.executable, "-m", "envharness_core.testing.model_server"]
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        port = str(taken.getsockname()[1])
-        for arguments, told in ((["--brain", "json:talk"], "json:talk"), (["--port", port], "in use")):
-            ran = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
-            assert ran.returncode == 2
-            assert told in ran.stderr.splitlines()[-1]
-            assert "Traceback" not in ran.stderr
