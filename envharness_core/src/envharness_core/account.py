@@ -12,6 +12,8 @@ from envharness_core.jsondata import JsonObject
 
 _POSITIVE = validators.optional(validators.gt(0))
 
+_DIGITS = 9  # of a dollar: what is beyond depends on the order of a sum
+
 POLICY = "policy"
 """The role of whoever plays."""
 
@@ -52,9 +54,13 @@ class Account:
             self.charge(POLICY, {**usage, "episodes": 1})
 
     def totals(self) -> JsonObject:
-        """Return what was used, by role; roles that used nothing aren't there."""
+        """Return what was used, by role, whatever the order it came in; roles that used nothing aren't there."""
         with self._lock:
-            return {role: {**used} for role, used in sorted(self._totals.items()) if used}
+            return {
+                role: {key: round(amount, _DIGITS) for key, amount in used.items()}
+                for role, used in sorted(self._totals.items())
+                if used
+            }
 
     def spent(self) -> str:
         """Say why the budget allows nothing more, or return an empty text."""

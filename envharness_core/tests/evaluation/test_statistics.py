@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envharness_core.evaluation.statistics import paired, spread
@@ -27,6 +27,7 @@ def drawn(rates: list[float], runs: int, random: Random) -> Scores:
     }
 
 
+@settings(max_examples=40)
 @given(scores, scores)
 def test_the_other_way_round_the_difference_has_the_other_sign(one: Scores, other: Scores) -> None:
     there, back = paired(one, other), paired(other, one)
@@ -48,6 +49,7 @@ def test_a_condition_is_no_gain_over_itself(one: Scores) -> None:
     assert difference.finding == "no evidence of gain"
 
 
+@settings(max_examples=40)
 @given(scores, scores)
 def test_the_order_of_tasks_changes_nothing(one: Scores, other: Scores) -> None:
     turned = dict(reversed(one.items())), dict(reversed(other.items()))
@@ -88,16 +90,16 @@ def test_what_is_unclear_is_called_that() -> None:
 
 @pytest.mark.slow
 def test_chance_is_seldom_called_a_finding_and_a_gain_is_seldom_missed() -> None:
-    """Of 100 comparisons of equals few are findings; of 100 with a difference of 0.3 few are missed."""
+    """Of 50 comparisons of equals few are findings; of 50 with a difference of 0.3 few are missed."""
     random = Random(3)
     rates = [random.random() for _ in range(40)]
     better = [min(1.0, rate * 0.6 + 0.45) for rate in rates]
-    equal = [paired(drawn(rates, 3, random), drawn(rates, 3, random)) for _ in range(100)]
-    apart = [paired(drawn(better, 3, random), drawn(rates, 3, random)) for _ in range(100)]
+    equal = [paired(drawn(rates, 3, random), drawn(rates, 3, random)) for _ in range(50)]
+    apart = [paired(drawn(better, 3, random), drawn(rates, 3, random)) for _ in range(50)]
     false = sum(item is not None and item.finding != "no evidence of gain" for item in equal)
     true = sum(item is not None and item.finding == "gain" for item in apart)
-    assert false <= 10
-    assert true >= 90
+    assert false <= 6
+    assert true >= 45
 
 
 def test_spread() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import Any, cast
 
 from attrs import Factory, frozen
@@ -56,7 +57,7 @@ class Attempts:
             "runs": cast("Json", rates),
             "steps_on_success": spread(steps)[0] if steps else None,
             "tokens": _mean_or_none([tokens_of(episode.usage) for episode in episodes]),
-            "cost_usd": sum(costs),
+            "cost_usd": fsum(costs),
             "learnt": self.learnt,
         }
 
