@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from typing import Any, cast
 
 import pytest
+import structlog
 from click.testing import CliRunner
 from paid_models import Says  # type: ignore[import-not-found]
 
@@ -351,6 +353,12 @@ class TestComparing:
 
 
 class TestCommands:
+    @pytest.fixture(autouse=True)
+    def quiet_again(self) -> Iterator[None]:
+        """Take back the logging that a command configures."""
+        yield
+        structlog.reset_defaults()
+
     def written(self, folder: Path, text: str) -> Path:
         path = folder / "config.toml"
         path.write_text(text)
