@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from attrs import field, frozen, validators
 
@@ -47,6 +49,19 @@ class Account:
         """Add what was used to a role's account; what isn't a number doesn't count."""
         with self._lock:
             add_usage(self._totals[role], usage)
+            heard = _HEARD.get()
+            if heard is not None:
+                add_usage(heard.setdefault(role, {}), usage)
+
+    def charge_again(self, used: JsonObject) -> None:
+        """Add what ``charges`` had collected in an earlier session."""
+        for role, usage in used.items():
+            if isinstance(usage, dict):
+                self.charge(role, usage)
+
+    def go_on(self, used: JsonObject) -> None:
+        """Add what the policy's stored episodes have used; calls without a price are no news then."""
+        self.charge(POLICY, {key: amount for key, amount in used.items() if key != "unpriced_calls"})
 
     def played(self, usage: JsonObject) -> None:
         """Add what an episode used to the policy's account, which counts the episodes that used anything."""
@@ -56,11 +71,7 @@ class Account:
     def totals(self) -> JsonObject:
         """Return what was used, by role, whatever the order it came in; roles that used nothing aren't there."""
         with self._lock:
-            return {
-                role: {key: round(amount, _DIGITS) for key, amount in used.items()}
-                for role, used in sorted(self._totals.items())
-                if used
-            }
+            return {role: rounded(used) for role, used in sorted(self._totals.items()) if used}
 
     def spent(self) -> str:
         """Say why the budget allows nothing more, or return an empty text."""
@@ -81,7 +92,10 @@ class Account:
             totals = list(self._totals.values())
             policy = {**self._totals[POLICY]}
         if usd is not None and any(used.get("unpriced_calls") for used in totals):
-            return "budget.usd is set, but the price of a model isn't known: set it in the settings, or budget.tokens"
+            return (
+                "budget.usd is set, but the price of a model isn't known: set it, as in settings.llm.prices, or set "
+                "budget.tokens instead, and run again to go on"
+            )
         played = policy.get("episodes", 0)
         share = episodes / played if played else 0.0
         for name, limit, used_of in (("usd", usd, _usd), ("tokens", tokens, tokens_of)):
@@ -94,6 +108,27 @@ class Account:
                     + "; raise it and run again to go on"
                 )
         return ""
+
+
+_HEARD: ContextVar[dict[str, dict[str, float]] | None] = ContextVar("envharness_charges", default=None)
+
+
+@contextmanager
+def charges() -> Iterator[JsonObject]:
+    """Collect what this thread charges meanwhile, by role; it is charged all the same."""
+    heard: dict[str, dict[str, float]] = {}
+    token = _HEARD.set(heard)
+    told: JsonObject = {}
+    try:
+        yield told
+    finally:
+        _HEARD.reset(token)
+        told.update({role: {**used} for role, used in heard.items()})
+
+
+def rounded(used: Mapping[str, float]) -> JsonObject:
+    """Return sums without the digits that depend on the order of summing."""
+    return {key: round(amount, _DIGITS) for key, amount in used.items()}
 
 
 def add_usage(total: dict[str, float], usage: JsonObject) -> None:

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal, cast
 
-from envharness_core.account import add_usage
+from envharness_core.account import add_usage, rounded
 from envharness_core.episode import Episode, EpisodeSpec, Record
 from envharness_core.errors import CheckpointError, ConfigError
 from envharness_core.jsondata import Json, JsonObject
@@ -291,7 +291,7 @@ class Store:
         query = "SELECT usage FROM episodes WHERE usage != '{}'"
         for (usage,) in self._connection.execute(query):
             add_usage(total, {**json.loads(usage), "episodes": 1})
-        return {**total}
+        return rounded(total)
 
     def excluded(self) -> dict[str, int]:
         """Return how many episodes without a verdict there are of each outcome."""

@@ -122,7 +122,7 @@ class TestProtocol:
             evaluation={"split": "train", "limit": 6, "runs": 1}, skills={"retrieve": 50, "rollouts": 2}
         )
         summary = evaluate(told, tmp_path / "e", source=source)
-        assert cast("int", summary["learnt_from"]) >= 2
+        assert cast("int", summary["overlap"]) >= 2
         told_to: dict[str, str] = {}
         with Store.open(tmp_path / "e", read_only=True) as store:
             for row in store.recorded():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from attrs import evolve, frozen
 
 from envharness_core.campaigns.batch import Play
-from envharness_core.campaigns.learning import School, learn
+from envharness_core.campaigns.learning import Learnt, School, learn
 from envharness_core.campaigns.result import TaskResult
 from envharness_core.campaigns.task import Workshop, design_round, design_task, joined
 from envharness_core.config import RunConfig
@@ -15,7 +15,7 @@ from envharness_core.converter import structure, unstructure
 from envharness_core.data import TaskSummary
 from envharness_core.designer import TaskHistory
 from envharness_core.episode import Design, Episode
-from envharness_core.jsondata import Json
+from envharness_core.jsondata import Json, JsonObject
 from envharness_core.objective import Decision
 from envharness_core.skills.bank import SkillBank
 from envharness_core.skills.skill import Skill
@@ -59,9 +59,13 @@ class Course:
     Args:
         shop: what all tasks share.
         school: what all learning shares; None where the policy learns nothing.
+        charged: told what an earlier session's lessons have used of models.
     """
 
-    def __init__(self, shop: Workshop, school: School | None) -> None:
+    def __init__(
+        self, shop: Workshop, school: School | None, charged: Callable[[JsonObject], None] = lambda _: None
+    ) -> None:
+        self._charged = charged
         self.results: dict[str, TaskResult] = {}
         self._shop = shop
         self._school = school
@@ -95,23 +99,25 @@ class Course:
         return evolve(bare, skills=self._told.get(task, ()))
 
     def learn(self, wave: Wave, stored: Callable[[str], Json]) -> Play[list[Json]]:
-        """Learn from the stacks that a wave has accepted, task by task; return the skills as plain data.
+        """Learn from the stacks that a wave has accepted, task by task; return the lessons as plain data.
 
         Args:
             wave: whose tasks are finished.
             stored: returns what an earlier session has kept of it under ``place(wave)``, or None.
         """
+        if self._school is None:
+            return []
         kept = stored(place(wave))
-        skills = [] if kept is None else list(structure(kept, tuple[Skill, ...], place(wave)))
-        if kept is None and self._school is not None:
-            for task in wave.tasks:
-                episodes, result = self._accepted(task.id, wave), self.results[task.id]
-                if episodes:
-                    learnt = yield from learn(self._school, task, "reshaped", result.layers, episodes)
-                    skills += learnt.skills
-        if self._school is not None:
-            self._bank.add(skills, self._school.embedder)
-        return [unstructure(skill) for skill in skills]
+        lessons = [] if kept is None else list(structure(kept, tuple[Learnt, ...], place(wave)))
+        for lesson in lessons:
+            self._charged(lesson.usage)
+        for task in wave.tasks if kept is None else ():
+            episodes, result = self._accepted(task.id, wave), self.results[task.id]
+            if episodes:
+                lessons.append((yield from learn(self._school, task, "reshaped", result.layers, episodes)))
+        skills = [skill for lesson in lessons for skill in lesson.skills]
+        self._bank.add(skills, self._school.embedder)
+        return [unstructure(lesson) for lesson in lessons]
 
     def _further(
         self, school: School, bare: Design, earlier: tuple[TaskHistory, ...], wave: Wave, task: TaskSummary

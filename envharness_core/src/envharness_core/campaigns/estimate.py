@@ -15,7 +15,7 @@ from envharness_core.campaigns.world import World, bare_design, check_fit, look_
 from envharness_core.config import RunConfig, resolve
 from envharness_core.data import Verdict
 from envharness_core.episode import Episode
-from envharness_core.errors import ExecutorError, foreign
+from envharness_core.errors import ExecutorError, RunError, foreign
 from envharness_core.executor import Executor
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.kinds import EXECUTOR, OBJECTIVE
@@ -125,8 +125,9 @@ def estimate_run(config: RunConfig, probe: int = 2, plugins: Plugins | None = No
         ConfigError: the config is wrong.
         PluginError: a plugin that it names is broken.
         ExecutorError: the executor broke.
+        RunError: a service refuses whoever asks.
     """
-    plugins = plugins or Plugins(config.plugins, sandbox=config.sandbox)
+    plugins = (plugins or Plugins(config.plugins, sandbox=config.sandbox)).working_in(None, config.settings)
     config = resolve(config, plugins)
     world = look_at(config, plugins)
     try:
@@ -232,7 +233,10 @@ def _probed(
         task = world.tasks[index % min(count, len(world.tasks))]
         batch = Batch(bare_design(config, world, task.id), "probe", (index,))
         specs += batch_specs(batch, config.seed, seed_in_task=world.capabilities.seed_in_task)
-    records = executor.run(iter(specs), plugins)
+    records = list(executor.run(iter(specs), plugins))
+    refused = next((record.stop for record in records if record.stop), "")
+    if refused:
+        raise RunError(f"nothing can be measured: {refused}")
     return tuple(sorted((record.episode for record in records), key=lambda episode: episode.index))
 
 

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import Factory, evolve, frozen
 
+from envharness_core.account import charges
 from envharness_core.campaigns.asking import FaultError, asked
 from envharness_core.campaigns.batch import Ask, Play
 from envharness_core.config import RunConfig, SkillsConfig
 from envharness_core.data import TaskSummary
 from envharness_core.episode import Episode
+from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import EMBEDDER, EXTRACTOR
 from envharness_core.plugins import Plugins
 from envharness_core.seeds import derive
@@ -92,12 +94,14 @@ class Learnt:
         skills: the best first.
         rollouts, successes: how many graded rollouts there were, and how many of them succeeded.
         problem: why there is nothing, where the extractor broke.
+        usage: what making them used of models, by role.
     """
 
     skills: tuple[Skill, ...]
     rollouts: int = 0
     successes: int = 0
     problem: str = ""
+    usage: JsonObject = Factory(dict)
 
 
 def learn(
@@ -118,13 +122,22 @@ def learn(
     seed = derive("extractor", school.seed, task.id, condition, layers_digest(layers))
     extract = school.extractor.extract
     try:
-        made = yield Ask(partial(asked, extract, (list, tuple), experience, seed), school.extractor.waits)
+        ask = partial(_accounted, partial(asked, extract, (list, tuple), experience, seed))
+        answer = yield Ask(ask, school.extractor.waits)
+        made, learnt = answer[0], evolve(learnt, usage=answer[1])
         skills = _sound(school.extractor, made)
     except FaultError as fault:
         warn("extractor_broke", task=task.id, condition=condition, error=str(fault))
         return evolve(learnt, problem=str(fault))
     placed = tuple(_placed(skill, experience) for skill in skills[: school.config.per_task])
     return evolve(learnt, skills=placed)
+
+
+def _accounted(call: Callable[[], Sequence[object]]) -> tuple[Sequence[object], JsonObject]:
+    """Return an answer, and what it cost."""
+    with charges() as used:
+        made = call()
+    return made, used
 
 
 def _sound(extractor: Extractor[Any], made: Sequence[object]) -> tuple[Skill, ...]:

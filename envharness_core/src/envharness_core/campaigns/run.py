@@ -11,7 +11,7 @@ from threading import Event
 import structlog
 from attrs import frozen
 
-from envharness_core.account import POLICY, Account
+from envharness_core.account import Account
 from envharness_core.campaigns.cache import BaselineCache
 from envharness_core.campaigns.changes import write_down
 from envharness_core.campaigns.course import Course, Wave, place, waves
@@ -23,7 +23,7 @@ from envharness_core.campaigns.result import TaskResult
 from envharness_core.campaigns.schedule import Scheduler
 from envharness_core.campaigns.summary import summarise
 from envharness_core.campaigns.task import Workshop
-from envharness_core.campaigns.watch import Watch
+from envharness_core.campaigns.watch import CUT_SHORT, Watch
 from envharness_core.campaigns.world import World, bare_design, check_fit, look_at
 from envharness_core.config import RunConfig, resolve
 from envharness_core.designer import TaskHistory
@@ -88,8 +88,8 @@ def run_campaign(
             cache = None if config.cache is None else BaselineCache(Path(config.cache), plugins)
             if cache is not None:
                 held.callback(cache.close)
-            account.charge(POLICY, store.usage())
-            again = INFRASTRUCTURE if retry_failed else ()
+            account.go_on(store.usage())
+            again = INFRASTRUCTURE if retry_failed or store.meta(CUT_SHORT) else ()
             session = Session(heard_by(heart, listener), stop or Event(), again, account, cache)
             return _Run(config, plugins, world, store, session).play()
     finally:
@@ -146,19 +146,20 @@ class _Run:
             account=session.account,
         )
         school = school_of(config, plugins, store, world.bridge.tools()) if config.skills.coevolve else None
-        self._course = Course(self._workshop(), school)
+        self._course = Course(self._workshop(), school, session.account.charge_again)
 
     def play(self) -> JsonObject:
         """Play everything that is missing, and return the summary."""
         executor = self._plugins.create(EXECUTOR, self._config.executor, "executor")
         note("session_began", tasks=len(self._world.tasks), upstream=self._world.upstream)
         try:
-            self._next_wave()
-            self._scheduler.run(executor, self._plugins)
+            with self._watch:
+                self._next_wave()
+                self._scheduler.run(executor, self._plugins)
         finally:
             executor.close()
             self._course.close()
-            self._watch.note_time()
+            self._store.set_meta("usage", self._account.totals())
             note(
                 "session_ended",
                 episodes=self._watch.episodes,
@@ -167,7 +168,6 @@ class _Run:
             )
         if self._config.skills.coevolve:
             SkillBank(self._course.skills).write(self._store.folder / BANK)
-        self._store.set_meta("usage", self._account.totals())
         summary = summarise(self._store, self._config)
         self._store.set_meta("summary", summary)
         return summary
@@ -221,14 +221,14 @@ class _Run:
         self._open -= 1
         if self._open == 0:
             self._scheduler.start(
-                self._course.learn(wave, self._store.meta), lambda skills: self._learnt(wave, skills)
+                self._course.learn(wave, self._store.meta), lambda lessons: self._learnt(wave, lessons)
             )
 
-    def _learnt(self, wave: Wave, skills: list[Json]) -> None:
+    def _learnt(self, wave: Wave, lessons: list[Json]) -> None:
         """Keep what a wave taught, and begin the next one."""
         if self._config.skills.coevolve:
-            self._store.set_meta(place(wave), skills)
-            note("skills_learnt", wave=wave.number, skills=len(skills))
+            self._store.set_meta(place(wave), lessons)
+            note("skills_learnt", wave=wave.number, skills=len(self._course.skills))
         self._next_wave()
 
     def _heard(self, episode: Episode) -> None:

@@ -120,7 +120,7 @@ class Scheduler:
             if spec is None or not _answers(record, spec):
                 raise ExecutorError(f"executor {name} yielded what it wasn't given to play: {record!r:.200}")
             if record.stop:
-                raise RunError(f"stopped: {record.stop}")
+                raise RunError(f"stopped: {record.stop}; mend that and run again to go on")
             self._store.put(spec, record)
             self._account.played(record.episode.usage)
             if self._cache is not None:

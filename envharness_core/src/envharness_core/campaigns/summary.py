@@ -6,6 +6,7 @@ from collections import Counter
 from math import sqrt
 from typing import Any, cast
 
+from envharness_core.account import POLICY
 from envharness_core.config import RunConfig
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.store import Store
@@ -24,7 +25,7 @@ def summarise(store: Store, config: RunConfig) -> JsonObject:
     results = store.results()
     counts = store.counts()
     statuses = Counter(cast("str", result["status"]) for result in results)
-    band = rate_band(config)
+    band, measured = rate_band(config), bool(rates_before(store))
     return {
         "tasks": len(results),
         "episodes": _episodes(store),
@@ -33,8 +34,8 @@ def summarise(store: Store, config: RunConfig) -> JsonObject:
             "after": _mean(rates_after(store, results)),
         },
         "in_band": {
-            "before": _share(rates_before(store), band, results),
-            "after": _share(accepted_rates(store, results), band, results),
+            "before": _share(rates_before(store), band, results, measured=measured),
+            "after": _share(accepted_rates(store, results), band, results, measured=measured),
         },
         "accepted": statuses["accepted"] + statuses["kept"],
         "kept": statuses["kept"],
@@ -45,9 +46,16 @@ def summarise(store: Store, config: RunConfig) -> JsonObject:
         "design_rollouts_per_task": _design(results),
         "sensitivity": sensitivity(store),
         "within_seed_variance": within_seed_variance(store),
-        "usage": store.meta("usage") or {},
+        "usage": usage_by_role(store),
         "seconds": store.meta("seconds"),
     }
+
+
+def usage_by_role(store: Store) -> JsonObject:
+    """Return what was used of models: the policy's by the stored episodes, the others' by the last session."""
+    policy = store.usage()
+    others = cast("JsonObject", store.meta("usage") or {})
+    return {**others, POLICY: policy} if policy else others
 
 
 def rates_before(store: Store) -> dict[str, float]:
@@ -147,9 +155,13 @@ def rate_band(config: RunConfig) -> tuple[float, float] | None:
 
 
 def _share(
-    rates: dict[str, float], band: tuple[float, float] | None, results: list[JsonObject]
+    rates: dict[str, float],
+    band: tuple[float, float] | None,
+    results: list[JsonObject],
+    *,
+    measured: bool,
 ) -> float | None:
-    if band is None or not results:
+    if band is None or not results or not measured:
         return None
     return sum(band[0] <= rate <= band[1] for rate in rates.values()) / len(results)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import cast
+from typing import Self, cast
 
 import structlog
 
@@ -16,11 +16,14 @@ from envharness_core.store import Store
 _log = structlog.get_logger()
 
 _NOTE_SECONDS = 2.0
+CUT_SHORT = "cut_short"
+"""Where a store says that too much had failed in its last session: the next one plays that again."""
+
 _ENOUGH = 20  # episodes, before a share of failures says anything
 
 
 class Watch:
-    """Watches a session of a run.
+    """Watches a session of a run; as a context manager it notes how the session ended.
 
     Args:
         store: the run's.
@@ -35,6 +38,16 @@ class Watch:
         self._first_failure = ""
         self._began = self._noted = time.monotonic()
         self._earlier = cast("float", store.meta("seconds") or 0.0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Note the session's time, and whether the next one has to make up for what failed in it."""
+        self.note_time()
+        failing = kind is not None and issubclass(kind, RunError) and self._failures.total() > 0
+        if failing or self._store.meta(CUT_SHORT):
+            self._store.set_meta(CUT_SHORT, failing)
 
     @property
     def seconds(self) -> float:
@@ -79,5 +92,6 @@ class Watch:
             counted = ", ".join(f"{count} {outcome}" for outcome, count in self._failures.items())
             raise RunError(
                 f"stopped: {failed} of this session's {self.episodes} episodes failed ({counted}), more than "
-                f"campaign.max_excluded = {self._most:g} allows; the first: {self._first_failure or 'no word'}"
+                f"campaign.max_excluded = {self._most:g} allows; the first: {self._first_failure or 'no word'}; "
+                "run again when that is mended: what failed is then played again"
             )

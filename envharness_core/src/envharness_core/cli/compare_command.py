@@ -64,7 +64,7 @@ def print_comparison(comparison: JsonObject) -> None:
 def _title(told: Any) -> str:
     if told["kind"] != "evaluation":
         return f"{told['upstream']}, evaluations side by side"
-    known = told["learnt_from"]
+    known = told["overlap"]
     also = f"; {known} of them were learnt from, and their own skills withheld" if known else ""
     return f"{told['upstream']}, split {told['split']}: {told['tasks']} tasks, {told['runs']} runs{also}"
 

@@ -94,9 +94,7 @@ def _run(
         click.echo("interrupted; what had ended is kept: run the same command to go on", err=True)
         raise click.exceptions.Exit(130) from None
     except (RunError, ProviderError) as error:
-        click.echo(
-            f"envharness: {error}; what had ended is kept: run again to go on, with --retry-failed", err=True
-        )
+        click.echo(f"envharness: {error}; what had ended is kept", err=True)
         raise click.exceptions.Exit(3) from None
     if as_json:
         print_json(summary)

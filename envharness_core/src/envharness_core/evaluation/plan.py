@@ -118,7 +118,7 @@ def make_plan(config: RunConfig, world: World, source: Path | None) -> Plan:
     evaluation = config.evaluation
     held_out = select_tasks(world.bridge, evaluation.tasks, "evaluation")
     banks = {
-        name: SkillBank.read(Path(evaluation.banks[name]))
+        name: _read(name, Path(evaluation.banks[name]))
         for name in evaluation.conditions
         if name in evaluation.banks
     }
@@ -136,6 +136,14 @@ def make_plan(config: RunConfig, world: World, source: Path | None) -> Plan:
             else _accepted(config, world, source)
         )
     return Plan(config, held_out, environments, banks)
+
+
+def _read(condition: str, path: Path) -> SkillBank:
+    """Read a bank that is given; one that can't be read as a whole would be scored as another one."""
+    bank = SkillBank.read(path)
+    if bank.problems:
+        raise ConfigError(f"evaluation.banks.{condition}: mend or take out: {'; '.join(bank.problems)}")
+    return bank
 
 
 def _accepted(config: RunConfig, world: World, source: Path) -> tuple[Environment, ...]:

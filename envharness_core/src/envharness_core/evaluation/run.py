@@ -10,13 +10,13 @@ from typing import Any, cast
 
 from attrs import evolve
 
-from envharness_core.account import POLICY, Account
+from envharness_core.account import Account
 from envharness_core.campaigns.batch import Play, Rerolls, Rolled, roll
 from envharness_core.campaigns.holding import Listener, Progress, answer, heard_by, holding
 from envharness_core.campaigns.learning import Learnt, School, learn, school_of
 from envharness_core.campaigns.schedule import Scheduler
-from envharness_core.campaigns.summary import rollouts_by_stream
-from envharness_core.campaigns.watch import Watch
+from envharness_core.campaigns.summary import rollouts_by_stream, usage_by_role
+from envharness_core.campaigns.watch import CUT_SHORT, Watch
 from envharness_core.campaigns.world import World, bare_design, check_fit, look_at
 from envharness_core.config import RunConfig, resolve
 from envharness_core.converter import structure, unstructure
@@ -80,8 +80,8 @@ def run_evaluation(
         seal = _unsealed(plan, world, folder, unseal=unseal)
         with ExitStack() as held:
             store, heart = held.enter_context(holding(folder, lambda: plan.facts(plugins, world)))
-            account.charge(POLICY, store.usage())
-            again = INFRASTRUCTURE if retry_failed else ()
+            account.go_on(store.usage())
+            again = INFRASTRUCTURE if retry_failed or store.meta(CUT_SHORT) else ()
             run = _Evaluation(
                 plan, plugins, world, store, account, heard_by(heart, listener), stop or Event(), again
             )
@@ -100,6 +100,8 @@ def _unsealed(plan: Plan, world: World, folder: Path, *, unseal: bool) -> Path |
     """Break the seal of the held-out split, where it has one."""
     seal = plan.config.evaluation.seal
     if seal is None:
+        if unseal:
+            raise ConfigError("--unseal: the config names no evaluation.seal, so there is nothing to unseal")
         return None
     if not unseal:
         raise ConfigError(
@@ -153,13 +155,14 @@ class _Evaluation:
         executor = self._plugins.create(EXECUTOR, self._config.executor, "executor")
         note("evaluation_began", tasks=len(self._plan.held_out), conditions=list(self._plan.conditions))
         try:
-            for name in self._plan.conditions:
-                self._begin(name)
-            self._scheduler.run(executor, self._plugins)
+            with self._watch:
+                for name in self._plan.conditions:
+                    self._begin(name)
+                self._scheduler.run(executor, self._plugins)
         finally:
             executor.close()
             self._school.close()
-            self._watch.note_time()
+            self._store.set_meta("usage", self._account.totals())
         summary = self._summary()
         self._store.set_meta("summary", summary)
         return summary
@@ -179,10 +182,14 @@ class _Evaluation:
         """Roll an environment out and have skills made of it; what an earlier session was told isn't asked again."""
         kept = self._store.meta(_place(condition, environment))
         if kept is not None:
-            return structure(kept, Learnt, _place(condition, environment))
+            known = structure(kept, Learnt, _place(condition, environment))
+            self._account.charge_again(known.usage)
+            return known
         layers = self._plan.stack(condition, environment)
         design = bare_design(self._config, self._world, environment.task.id).under(layers)
-        rolled = yield from roll(design, "skills", Rolled(), self._config.skills.rollouts, self._rerolls)
+        rolled = yield from roll(
+            design, f"skills {condition}", Rolled(), self._config.skills.rollouts, self._rerolls
+        )
         learnt = yield from learn(self._school, environment.task, condition, layers, rolled.graded)
         self._store.set_meta(_place(condition, environment), unstructure(learnt))
         return learnt
@@ -193,13 +200,19 @@ class _Evaluation:
         if len(lessons) < len(self._plan.environments):
             return
         ordered = [lessons[place.task.id] for place in self._plan.environments]
-        bank = self._school.bank([skill for lesson in ordered for skill in lesson.skills])
+        found = [skill for lesson in ordered for skill in lesson.skills]
+        bank = self._school.bank(found)
         bank.write(self._store.folder / f"bank-{condition}.jsonl")
         self._facts[condition] = {
             "environments": len(ordered),
             "rollouts": sum(lesson.rollouts for lesson in ordered),
             "successes": sum(lesson.successes for lesson in ordered),
-            "problems": [lesson.problem for lesson in ordered if lesson.problem],
+            "repetitions": len(found) - len(bank),
+            "problems": [
+                f"{place.task.id}: {lesson.problem}"
+                for place, lesson in zip(self._plan.environments, ordered, strict=True)
+                if lesson.problem
+            ],
         }
         self._attempt(condition, bank)
 
@@ -259,7 +272,7 @@ class _Evaluation:
             "upstream": self._world.upstream,
             "split": self._config.evaluation.split,
             "tasks": len(self._plan.held_out),
-            "learnt_from": sum(task.id in learnt_from for task in self._plan.held_out),
+            "overlap": sum(task.id in learnt_from for task in self._plan.held_out),
             "runs": len(self._seasons),
             "conditions": [cast("Json", item.as_json()) for item in attempts],
             "comparisons": cast("Json", comparisons(attempts)),
@@ -268,7 +281,7 @@ class _Evaluation:
                 "excluded": cast("Json", excluded),
             },
             "rollouts": rollouts_by_stream(counts),
-            "usage": self._account.totals(),
+            "usage": usage_by_role(self._store),
             "seconds": self._store.meta("seconds"),
         }
 
