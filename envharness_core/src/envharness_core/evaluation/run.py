@@ -187,9 +187,7 @@ class _Evaluation:
             return known
         layers = self._plan.stack(condition, environment)
         design = bare_design(self._config, self._world, environment.task.id).under(layers)
-        rolled = yield from roll(
-            design, f"skills {condition}", Rolled(), self._config.skills.rollouts, self._rerolls
-        )
+        rolled = yield from roll(design, "skills", Rolled(), self._config.skills.rollouts, self._rerolls)
         learnt = yield from learn(self._school, environment.task, condition, layers, rolled.graded)
         self._store.set_meta(_place(condition, environment), unstructure(learnt))
         return learnt
