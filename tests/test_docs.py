@@ -61,7 +61,7 @@ def test_each_python_block_runs(code: str, tmp_path: Path, monkeypatch: pytest.M
 def test_each_config_is_a_config(text: str) -> None:
     data = copy_object(tomllib.loads(text))
     config = make_config(data)
-    plugins = Plugins()
+    plugins = Plugins(config.plugins)
     world = look_at(resolve(config, plugins), plugins)
     check_fit(config, plugins, world)
 

@@ -179,8 +179,8 @@ def _played(play: _Play) -> tuple[_Ending, Verdict | None]:
 
 def _failed_provider(error: ProviderError) -> _Ending:
     """A service failed the episode; one that refuses whoever asks ends the run."""
-    said = _said(error)
-    return _Ending(Outcome.PROVIDER_ERROR, said, str(error) if isinstance(error, AccessError) else "")
+    said = _clipped(str(error))
+    return _Ending(Outcome.PROVIDER_ERROR, said, said if isinstance(error, AccessError) else "")
 
 
 def _graded(play: _Play, ending: _Ending) -> tuple[_Ending, Verdict | None]:

@@ -134,7 +134,12 @@ class Plugins:
         return cast("T", made)
 
     def working_in(
-        self, folder: Path | None, settings: Mapping[str, JsonObject], charge: Charge | None = None
+        self,
+        folder: Path | None,
+        settings: Mapping[str, JsonObject],
+        charge: Charge | None = None,
+        *,
+        replaying: bool = False,
     ) -> Plugins:
         """Return the same plugins, whose components are told that they work in a run folder.
 
@@ -142,6 +147,7 @@ class Plugins:
             folder: the run folder; None outside of a run.
             settings: those of the run, over this object's.
             charge: where what is used is accounted.
+            replaying: whether nobody may be asked what isn't recorded.
 
         Raises:
             ConfigError: there are settings for a plugin that isn't there.
@@ -151,7 +157,9 @@ class Plugins:
                 raise unknown("plugin", name, self._sources, where="settings")
         other = copy(self)
         other.settings = {**self.settings, **settings}
-        other._session = Session(folder) if charge is None else Session(folder, charge=charge)
+        other._session = Session(folder, replaying=replaying)
+        if charge is not None:
+            other._session = evolve(other._session, charge=charge)
         return other
 
     @property
@@ -285,7 +293,7 @@ def _yielded(source: Source, kind: Kind[Any], function: Any) -> list[Component[A
 
 def _remedy(source: Source) -> str:
     if source.distribution.startswith("module "):
-        return "put the module beside the config, or on PYTHONPATH"
+        return "put the module beside the config or into this folder, or on PYTHONPATH"
     return f"reinstall or uninstall {source.distribution}"
 
 

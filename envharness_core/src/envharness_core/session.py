@@ -27,11 +27,13 @@ class Session:
         settings: what the operator set for the component's plugin, as ``[settings.NAME]`` of a config; not checked
             yet, and part of no identity.
         charge: adds what was used to the run's account. A policy doesn't call it: its replies say what they used.
+        replaying: whether stored decisions are made again: nobody may be asked anything that isn't recorded.
     """
 
     folder: Path | None = None
     settings: JsonObject = Factory(dict)
     charge: Charge = _nobody
+    replaying: bool = False
 
 
 class Attachable:

@@ -22,6 +22,7 @@ class Status:
 
     Args:
         state: what its session does.
+        kind: ``campaign`` or ``evaluation``.
         session: process, host, and seconds since its last sign of life; None where there is none.
         tasks: how many it has; None where its store doesn't say.
         designed: how many of them are finished but for the report.
@@ -33,6 +34,7 @@ class Status:
     """
 
     state: State
+    kind: str
     session: JsonObject | None
     tasks: int | None
     designed: int
@@ -72,6 +74,7 @@ def read_status(store: Store, beat: Beat | None) -> Status:
         outcomes[outcome] = outcomes.get(outcome, 0) + count
     return Status(
         state=_state(beat, complete=complete),
+        kind=str(store.meta("kind") or "campaign"),
         session=None if beat is None else {"pid": beat.pid, "host": beat.host, "age": round(beat.age, 1)},
         tasks=_tasks(store),
         designed=ended.total(),

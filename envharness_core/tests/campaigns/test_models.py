@@ -11,8 +11,10 @@ from paid_models import Slow  # type: ignore[import-not-found]
 
 from envharness_core import campaign, rollout
 from envharness_core.campaigns.batch import Ask, Play, driven
+from envharness_core.campaigns.estimate import estimate_run
 from envharness_core.campaigns.run import run_campaign
 from envharness_core.campaigns.schedule import DrainedError, Scheduler
+from envharness_core.campaigns.summary import summarise
 from envharness_core.config import make_config
 from envharness_core.errors import ConfigError, ProviderError, RunError
 from envharness_core.executors.inline import Inline
@@ -233,3 +235,51 @@ class TestSessions:
         plugins = Plugins(PLUGINS, settings={"paid": {"mood": "fair"}})
         (played,) = rollout("toy24", "1-2-3-4", "paid/paid", skills=["a", "b"], plugins=plugins)
         assert played.trajectory.steps[0].text == "nowhere fair 2"
+
+
+class TestCutShort:
+    def test_what_failed_in_a_session_that_was_cut_short_is_played_again(self, tmp_path: Path) -> None:
+        down = {"use": "paid/paid", "fails": "down"}
+        with pytest.raises(RunError, match="what failed is then played again"):
+            run(
+                tmp_path,
+                policy=down,
+                tasks={"limit": 30},
+                designer="noop",
+                campaign={"rollouts": 3, "backoff": 0.0},
+            )
+        with Store.open(tmp_path, read_only=True) as store:
+            assert store.excluded() == {"provider_error": 20}
+            assert store.results() == []  # nothing was decided from failures
+        with pytest.raises(RunError, match="20 of this session's 20"):
+            run(
+                tmp_path,
+                policy=down,
+                tasks={"limit": 30},
+                designer="noop",
+                campaign={"rollouts": 3, "backoff": 0.0},
+            )
+
+    def test_a_stopped_run_tells_what_it_has_used(self, tmp_path: Path) -> None:
+        with pytest.raises(RunError, match="the budget is spent"):
+            run(tmp_path, budget={"usd": 1.0})
+        with Store.open(tmp_path, read_only=True) as store:
+            used = summarise(store, make_config(config()))["usage"]
+        assert cast("Any", used)["policy"]["calls"] > 0
+
+    def test_a_price_that_is_set_afterwards_lets_a_run_go_on(self, tmp_path: Path) -> None:
+        unpriced = {"use": "paid/paid", "unpriced": True}
+        with pytest.raises(RunError, match="price of a model isn't known"):
+            run(tmp_path, policy=unpriced, budget={"usd": 50.0}, executor={"use": "inline"})
+        assert run(tmp_path, policy=unpriced, budget={"tokens": 10**9})["tasks"] == 4
+
+
+def test_a_dry_run_uses_the_settings() -> None:
+    with pytest.raises(ConfigError, match=r"settings\.paid\.wrong"):
+        estimate_run(make_config(config(settings={"paid": {"wrong": 1}})))
+    with pytest.raises(RunError, match="nothing can be measured: no"):
+        estimate_run(make_config(config(policy={"use": "paid/paid", "fails": "refused"})))
+
+
+def test_without_a_report_nothing_is_said_of_the_band(tmp_path: Path) -> None:
+    assert run(tmp_path)["in_band"] == {"before": None, "after": None}

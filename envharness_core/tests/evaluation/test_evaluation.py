@@ -240,6 +240,44 @@ class TestTrouble:
             assert all(word in problem for problem in rows["original"]["learnt"]["problems"])
             assert rows["none"]["success_rate"] == rows["original"]["success_rate"]
 
+    def test_what_lessons_cost_is_counted_once_however_often_it_is_stopped(
+        self, source: Path, tmp_path: Path
+    ) -> None:
+        whole: Any = evaluate(config(), tmp_path / "whole", source=source)
+        assert (
+            whole["usage"]["extractor"]["calls"] == 2 * by_name(whole)["original"]["learnt"]["environments"]
+        )
+        told = make_config(config())
+        for after in (4, 14, 24):
+            stop = Event()
+
+            def listen(progress: Any, stop: Event = stop, after: int = after) -> None:
+                if progress.episodes >= after:
+                    stop.set()
+
+            with pytest.raises(DrainedError):
+                run_evaluation(told, tmp_path / "part", source, listener=listen, stop=stop)
+        part: Any = evaluate(config(), tmp_path / "part", source=source)
+        assert part["usage"] == whole["usage"]
+
+    def test_a_bank_that_cant_be_read_as_a_whole_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "mine.jsonl").write_text('{"title": "x"}\n')
+        evaluation = {"conditions": ["mine"], "banks": {"mine": str(tmp_path / "mine.jsonl")}}
+        with pytest.raises(ConfigError, match=r"evaluation\.banks\.mine: mend or take out: .*mine\.jsonl:1"):
+            evaluate(config(evaluation=evaluation), tmp_path / "e")
+
+    def test_unsealing_what_isnt_sealed_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="nothing to unseal"):
+            evaluate(config(evaluation={"conditions": ["none"]}), tmp_path / "e", unseal=True)
+
+    def test_where_nothing_was_learnt_it_says_that_nothing_was_tested(
+        self, source: Path, tmp_path: Path
+    ) -> None:
+        told: Any = evaluate(
+            config(extractor={"use": "paid/says", "fails": "raises"}), tmp_path / "e", source=source
+        )
+        assert all("nothing was tested" in pair["sentence"] for pair in told["comparisons"])
+
     def test_a_service_that_is_down_stops_it_and_loses_nothing(self, source: Path, tmp_path: Path) -> None:
         with pytest.raises(ProviderError):
             evaluate(config(extractor={"use": "paid/says", "fails": "down"}), tmp_path / "e", source=source)

@@ -21,14 +21,14 @@ from envharness_core.data import TaskSummary
 from envharness_core.designer import TaskHistory
 from envharness_core.differences import differences
 from envharness_core.episode import Design, Episode
-from envharness_core.errors import CheckpointError, ConfigError
+from envharness_core.errors import CheckpointError, ConfigError, ProviderError
 from envharness_core.jsondata import JsonObject, copy_object
 from envharness_core.kinds import DESIGNER, LAYER, OBJECTIVE
 from envharness_core.plugins import Plugins
 from envharness_core.spec import ComponentSpec, layers_digest
 from envharness_core.store import Store
 
-_ASKABLE = ("objective", "designer", "campaign")
+_ASKABLE = ("objective", "designer", "campaign", "settings")
 
 
 @frozen
@@ -111,6 +111,7 @@ def replay_run(
     if store.meta("pruned"):
         raise CheckpointError(f"{store.folder}: its trajectories were pruned, and designers read them")
     config = _config(store, overrides)
+    plugins = plugins.working_in(store.folder, config.settings, replaying=True)
     replayer = _Replayer(store, plugins, config, read_facts(store))
     tasks, unfinished = [], 0
     for replayed in replayer.run():
@@ -166,7 +167,7 @@ class _Replayer:
         bare = Design(config.bridge, self._facts.upstream, task.id, (), config.policy, config.limits)
         try:
             driven(course.design(bare, earlier, wave, task), self._episodes)
-        except _MissingError as missing:
+        except (_MissingError, ProviderError) as missing:
             course.results.pop(task.id, None)
             return Replayed(task.id, str(self._stored[task.id]["status"]), "", needs=str(missing))
         return None

@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from envharness_core.cli.options import json_option, print_json
-from envharness_core.cli.tables import console
+from envharness_core.cli.tables import console, usage_words
 from envharness_core.evaluation.compare import compare_evaluations
 from envharness_core.jsondata import JsonObject
 
@@ -56,6 +56,8 @@ def print_comparison(comparison: JsonObject) -> None:
     console().print(table)
     for pair in told["comparisons"]:
         click.echo(pair["sentence"])
+    for role, used in told.get("usage", {}).items():
+        click.echo(f"used by the {role}: {usage_words(used)}")
     for row in told["conditions"]:
         for problem in row["learnt"].get("problems", []):
             click.echo(f"{row['condition']}: an extractor broke: {problem}", err=True)
@@ -70,7 +72,7 @@ def _title(told: Any) -> str:
 
 
 def _skills(learnt: Any) -> str:
-    if not learnt.get("skills"):
+    if "rollouts" not in learnt and not learnt.get("skills"):
         return "none"
     if "rollouts" not in learnt:
         return f"{learnt['skills']}, given"

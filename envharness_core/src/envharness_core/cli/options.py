@@ -61,6 +61,26 @@ sandbox_option = click.option(
 )
 
 
+def _settings(ctx: click.Context, parameter: click.Parameter, value: str | None) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        told = {} if value is None else tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError as error:
+        raise click.BadParameter(f"not an inline TOML table: {error}") from error
+    if not isinstance(told, dict) or not all(isinstance(item, dict) for item in told.values()):
+        raise click.BadParameter("expected a table of plugins' settings, as {llm = {in_flight = 4}}")
+    return told
+
+
+settings_option = click.option(
+    "--settings",
+    metavar="TABLE",
+    callback=_settings,
+    help="What plugins are told, as '{llm = {api_base = \"http://localhost:8000/v1\"}}'.",
+)
+
+
 def find_beside(folder: Path) -> None:
     """Let modules be imported from a folder, here and in worker processes."""
     if str(folder) not in sys.path:

@@ -10,6 +10,7 @@ import click
 from envharness_core.campaigns.replay import Replay, Replayed, replay_run
 from envharness_core.cli.options import (
     clean_stdout,
+    find_beside,
     folder_argument,
     json_option,
     opened,
@@ -41,6 +42,7 @@ def command(folder: Path, overrides: tuple[str, ...], modules: dict[str, str], a
     Ends with exit code 1 where something else is decided, or for other reasons. With --set, which asks what other
     settings would have decided, differences are the answer, and it ends with 0.
     """
+    find_beside(Path.cwd())
     with opened(folder) as store, clean_stdout(as_json):
         config = make_config(cast("JsonObject", store.meta("config")))
         plugins = Plugins({**config.plugins, **modules}, sandbox=config.sandbox)

@@ -17,6 +17,7 @@ from envharness_core.cli.options import (
     plugin_option,
     print_json,
     sandbox_option,
+    settings_option,
 )
 from envharness_core.episode import Limits, graded, wins
 from envharness_core.jsondata import JsonObject
@@ -44,6 +45,7 @@ from envharness_core.trajectory import Rollout
 @click.option("--executor", default="inline", show_default=True)
 @sandbox_option
 @plugin_option
+@settings_option
 @click.option("--show", is_flag=True, help="Print what happened, step by step.")
 @json_option
 def command(
@@ -57,6 +59,7 @@ def command(
     executor: str,
     sandbox: SandboxConfig,
     modules: dict[str, str],
+    settings: dict[str, JsonObject],
     show: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
 ) -> None:
@@ -75,7 +78,7 @@ def command(
             seed=seed,
             limits=Limits(steps=steps),
             executor=component(executor, "executor"),
-            plugins=Plugins(modules, sandbox=sandbox),
+            plugins=Plugins(modules, sandbox=sandbox, settings=settings),
         )
     report = _report(played)
     if as_json:

@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from envharness_core.cli.options import clean_stdout, component, json_option, plugin_option, print_json
+from envharness_core.cli.options import (
+    clean_stdout,
+    component,
+    json_option,
+    plugin_option,
+    print_json,
+    settings_option,
+)
 from envharness_core.cli.tables import console
 from envharness_core.converter import unstructure
 from envharness_core.errors import ConfigError
@@ -31,6 +38,7 @@ from envharness_core.text import printable
 @click.option("--diversity", default=0.0, type=float, help="How much to avoid the same advice twice, 0 to 1.")
 @click.option("--embedder", default=None, metavar="NAME", help="Compare meanings with this embedder.")
 @plugin_option
+@settings_option
 @json_option
 def command(
     path: Path,
@@ -42,6 +50,7 @@ def command(
     diversity: float,
     embedder: str | None,
     modules: dict[str, str],
+    settings: dict[str, JsonObject],
     as_json: bool,  # noqa: FBT001
 ) -> None:
     """List the skills of BANK, a file of JSON lines, or with --query search it as a task would."""
@@ -51,7 +60,7 @@ def command(
     for problem in bank.problems:
         click.echo(printable(f"skipped: {problem}"), err=True)
     with clean_stdout(as_json):
-        made = None if embedder is None else _made(embedder, Plugins(modules))
+        made = None if embedder is None else _made(embedder, Plugins(modules, settings=settings))
         matches = bank.retrieve(
             query or "",
             top or (len(bank) if query is None else 3),

@@ -17,8 +17,8 @@ from envharness_core.status import Status, read_status
 _PAUSE = 2.0  # seconds
 _WORDS = {
     "running": "running",
-    "stale": "stale: its session was killed or hangs; the same `envharness run` goes on with it",
-    "stopped": "stopped before its end; the same `envharness run` goes on with it",
+    "stale": "stale: its session was killed or hangs; the same `envharness {}` goes on with it",
+    "stopped": "stopped before its end; the same `envharness {}` goes on with it",
     "complete": "complete",
 }
 
@@ -56,16 +56,17 @@ def _show(folder: Path, status: Status, *, as_json: bool, watch: bool) -> None:
 
 def _table(folder: Path, status: Status) -> Table:
     table = Table(title=f"run {folder}", show_header=False, title_justify="left")
-    table.add_row("state", _WORDS[status.state])
+    table.add_row("state", _WORDS[status.state].format("eval" if status.kind == "evaluation" else "run"))
     if status.session is not None:
         pid, host, age = status.session.values()
         table.add_row("session", f"process {pid} on {host}, last sign of life {age} s ago")
     total = "" if status.tasks is None else f" of {status.tasks}"
     kept = f" and {status.kept} kept unchanged" if status.kept else ""
-    table.add_row(
-        "tasks designed",
-        f"{status.designed}{total}: {status.accepted} accepted{kept}, {status.abandoned} abandoned",
-    )
+    if status.kind == "campaign":
+        table.add_row(
+            "tasks designed",
+            f"{status.designed}{total}: {status.accepted} accepted{kept}, {status.abandoned} abandoned",
+        )
     for stream, outcomes in status.episodes.items():
         table.add_row(
             f"{stream} episodes", ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())

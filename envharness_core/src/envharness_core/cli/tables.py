@@ -56,8 +56,21 @@ def print_summary(summary: JsonObject, folder: Path) -> None:
             "variance with the layers' seed fixed",
             f"{within['mean']:.3f} of at most 0.25, on {within['tasks']} stacks",
         )
+    for role, used in data["usage"].items():
+        table.add_row(f"used by the {role}", usage_words(used))
     table.add_row("seconds", f"{data['seconds']}")
     console().print(table)
+
+
+def usage_words(used: Any) -> str:
+    """Say what was used of models."""
+    tokens = used.get("input_tokens", 0) + used.get("output_tokens", 0)
+    parts = [f"{used.get('calls', 0):,} calls", f"{tokens:,} tokens"]
+    if used.get("unpriced_calls"):
+        parts.append(f"{used['unpriced_calls']:,} of them at an unknown price")
+    if "cost_usd" in used:
+        parts.append(f"{used['cost_usd']:.4f} USD")
+    return ", ".join(parts)
 
 
 def print_estimate(estimate: Estimate) -> None:

@@ -78,7 +78,13 @@ def compared(one: Attempts, other: Attempts) -> JsonObject:
             "finding": None,
             "sentence": f"{one.name} and {other.name} share no graded task.",
         }
-    return {**told, **_figures(difference), "sentence": difference.sentence(one.name, other.name)}
+    untested = [
+        item.name for item in (one, other) if "rollouts" in item.learnt and not item.learnt["equipped_tasks"]
+    ]
+    note = (
+        f" No task was given a skill under {' and '.join(untested)}: nothing was tested." if untested else ""
+    )
+    return {**told, **_figures(difference), "sentence": difference.sentence(one.name, other.name) + note}
 
 
 def _figures(difference: Difference) -> JsonObject:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import TypeAlias, TypeVar
 
+from attrs import evolve
+
 from envharness_core.jsondata import JsonObject
 from envharness_core.session import Session
 from envharness_llm.backoff import Backoff, Patience
@@ -46,9 +48,10 @@ class Client:
         self._provider = Provider(settings)
         self._pools: dict[str, KeyPool] = {}
         self._lock = Lock()
-        if settings.cassette.mode != "replay":
+        cassette = evolve(settings.cassette, mode="replay") if session.replaying else settings.cassette
+        if cassette.mode != "replay":
             require_keys(settings)
-        self._cassette = Cassette.of(settings.cassette, session.folder)
+        self._cassette = Cassette.of(cassette, session.folder)
 
     @classmethod
     def of(cls, session: Session) -> Client:

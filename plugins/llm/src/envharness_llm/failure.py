@@ -63,14 +63,20 @@ class Failure:
         if self.kind == "refused":
             return ProviderError(f"{model}: the service refuses the call ({said})")
         times = "once" if attempts == 1 else f"{attempts} times"
-        return ProviderError(f"{model}: the call failed {times} ({said})")
+        unheard = "" if self.status else "; is the service up, and settings.llm.api_base where it is?"
+        return ProviderError(f"{model}: the call failed {times} ({said}){unheard}")
 
     def _access(self, variable: str) -> str:
-        place = variable or "the environment variable that litellm reads, such as OPENAI_API_KEY,"
+        place = variable or "the variable that litellm reads"
         if self.status == 404 or _NO_MODEL.search(self.text):
             return "there is no such model: check its name and settings.llm.api_base"
         if self.status in (402, 429):
             return f"the account of the key in {place} has no credit left"
+        if not variable and not self.status:
+            return (
+                "there is no key: put one into the environment, such as OPENAI_API_KEY, or name a service of your own "
+                "in settings.llm.api_base"
+            )
         return f"the service refuses the key in {place}: check the key and what it may use"
 
 
