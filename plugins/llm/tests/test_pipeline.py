@@ -71,6 +71,9 @@ def test_the_pipeline_is_replayed_from_its_cassette_byte_for_byte(tmp_path: Path
     assert all(row["graded"] and not row["missing"] for row in first.evaluation["conditions"])
     assert {asked.status for asked in server.requests} == {200}
 
+    replayed = json.loads(said("replay", str(first.folder / "campaign"), "--json"))
+    assert replayed["same"] == replayed["tasks"] > 0  # from the record alone: the server is gone
+
     again = pipeline(tmp_path / "again", cassette, "settings.llm.cassette.mode=replay")
     assert len(server.requests) == asked
     for name in ("bank-original.jsonl", "bank-reshaped.jsonl"):
