@@ -68,7 +68,7 @@ def json_schema(cls: type[Any]) -> JsonObject:
     schema: JsonObject = definitions.pop(cls.__name__)
     schema["description"] = inspect.getdoc(cls) or ""
     schema["additionalProperties"] = False
-    return {**schema, "$defs": definitions} if definitions else schema
+    return copy_object({**schema, "$defs": definitions} if definitions else schema)
 
 
 def _lines(error: BaseException, path: str, cls: type | None) -> Iterator[str]:

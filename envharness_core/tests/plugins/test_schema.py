@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from envharness_core.campaigns.facts import offers
 from envharness_core.kinds import KINDS, LAYER
 from envharness_core.plugins import Plugins
 
@@ -36,3 +38,11 @@ def test_every_component_of_the_core_has_one(kind: Any) -> None:
     for found in Plugins().components(kind):
         described: Any = found.schema()
         assert described["type"] == "object", found.full_name
+
+
+def test_each_schema_is_strict_json_and_stays_what_it_is_when_it_is_stored() -> None:
+    """A designer's model is asked again with the stored schema when a run's decisions are replayed."""
+    for offer in offers(Plugins()):
+        assert offer.schema is not None
+        assert json.dumps(offer.schema) == json.dumps(json.loads(json.dumps(offer.schema)))
+        assert repr(offer.schema) == repr(json.loads(json.dumps(offer.schema)))
