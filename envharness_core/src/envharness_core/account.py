@@ -132,9 +132,9 @@ def rounded(used: Mapping[str, float]) -> JsonObject:
 
 
 def add_usage(total: dict[str, float], usage: JsonObject) -> None:
-    """Add the numbers of a usage to a total."""
+    """Add the numbers of a usage to a total; nobody uses less than nothing."""
     for key, amount in usage.items():
-        if type(amount) in (int, float):
+        if type(amount) in (int, float) and amount > 0:  # type: ignore[operator]
             total[key] = total.get(key, 0) + amount  # type: ignore[operator]
 
 

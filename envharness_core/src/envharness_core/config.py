@@ -146,9 +146,9 @@ class EvaluationConfig:
         runs: R, independent runs.
         conditions: which banks the policy is given: ``none``; ``original``, learnt on the untouched environments;
             ``reshaped``, learnt on the stacks that a campaign accepted; or a name in ``banks``.
-        banks: further banks, as ``{condition: file}``.
-        seal: a file in which every scoring of this split is logged. Where it is given, the split is scored only when
-            that is asked for in so many words, and only once.
+        banks: further banks, as ``{condition: file}``; a file's config means files beside it.
+        seal: a file, likewise, in which every scoring of this split is logged. Where it is given, the split is scored
+            only when that is asked for in so many words, and only once.
     """
 
     split: str = "test"
@@ -169,6 +169,8 @@ class EvaluationConfig:
         taken = [name for name in self.banks if name in CONDITIONS]
         if taken:
             raise ValueError(f"banks: {taken[0]!r} is the name of a condition that is learnt; take another")
+
+        TaskSelection(self.split, self.limit, self.ids)  # which says what is wrong with these
 
     @property
     def tasks(self) -> TaskSelection:
@@ -259,7 +261,16 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     for override in overrides:
         override_key(data, override)
-    return make_config(cast("JsonObject", _with_files(data, path.parent, "")), str(path))
+    told = cast("JsonObject", _with_files(data, path.parent, ""))
+    return _beside(make_config(told, str(path)), path.parent)
+
+
+def _beside(config: RunConfig, folder: Path) -> RunConfig:
+    """Return a config whose banks and seal are looked for beside its file, wherever it is read from."""
+    told = config.evaluation
+    banks = {name: str(folder / bank) for name, bank in told.banks.items()}
+    seal = None if told.seal is None else str(folder / told.seal)
+    return evolve(config, evaluation=evolve(told, banks=banks, seal=seal))
 
 
 def _with_files(value: Json, folder: Path, where: str) -> Json:
@@ -273,7 +284,10 @@ def _with_files(value: Json, folder: Path, where: str) -> Json:
     if not isinstance(value, dict):
         return value
     if set(value) == {"from_file"}:
-        return _text_of(folder / str(value["from_file"]), where)
+        name = value["from_file"]
+        if not isinstance(name, str) or not name.strip() or "\0" in name:
+            raise ConfigError(f"{where}.from_file: expected a file's name, got {name!r:.80}")
+        return _text_of(folder / name, where)
     return {key: _with_files(item, folder, f"{where}.{key}".lstrip(".")) for key, item in value.items()}
 
 

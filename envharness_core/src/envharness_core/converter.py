@@ -169,6 +169,12 @@ def _words(value: object, _: Any) -> dict[str, str]:
     return {str(key): item for key, item in value.items()}
 
 
+def _tables(value: object, _: Any) -> dict[str, JsonObject]:
+    if not isinstance(value, Mapping) or not all(isinstance(item, Mapping) for item in value.values()):
+        raise TypeError(f"expected a table of tables, got {value!r:.80}")
+    return {str(key): copy_object(item) for key, item in value.items()}
+
+
 def _literal(value: object, cls: Any) -> object:
     allowed = get_args(cls)
     if value not in allowed or type(value) not in {type(item) for item in allowed}:
@@ -188,6 +194,7 @@ def _build() -> Converter:
     converter.register_structure_hook_factory(_is_sequence, _sequence)
     converter.register_structure_hook_func(lambda cls: get_origin(cls) is _LITERAL, _literal)
     converter.register_structure_hook_func(lambda cls: cls == dict[str, str], _words)
+    converter.register_structure_hook_func(lambda cls: cls == dict[str, JsonObject], _tables)
     for kind, word in ((int, "an integer"), (float, "a number"), (str, "text"), (bool, "true or false")):
         converter.register_structure_hook(kind, _scalar(kind, word))
     converter.register_structure_hook_func(lambda cls: cls == JsonObject, lambda value, _: copy_object(value))

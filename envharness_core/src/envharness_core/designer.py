@@ -151,7 +151,8 @@ class Evidence:
 class Designer(Attachable, ABC, Generic[ConfigT]):
     """Writes candidates. Keeps no state between calls: what it knows is in the evidence and the history.
 
-    A ``ProviderError`` out of any call stops the run, which can go on later; whatever else is raised costs the task.
+    A ``ProviderError`` out of any call stops the run, which can go on later; whatever else is raised costs the task, a
+    ``RefusedError`` too.
 
     The smallest one::
 

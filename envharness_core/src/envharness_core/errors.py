@@ -19,7 +19,8 @@
     ├── ExecutorError          the operator: episodes couldn't be played, or were lost
     ├── RunError               the operator: a run stopped early, because too much failed
     ├── ProviderError          the operator: a model's service failed
-    │   └── AccessError        it refuses the key, the account or the model: asking again is no use
+    │   ├── AccessError        it refuses the key, the account or the model: asking again is no use
+    │   └── RefusedError       it refuses this very call, such as for its contents; others may be answered
     ├── ContextError           nobody: the agent's context is full, which ends its episode
     └── CancelledError         nobody: whoever plays has stopped playing
 """
@@ -182,6 +183,10 @@ class ProviderError(EnvHarnessError):
 
 class AccessError(ProviderError):
     """A model's service refuses the key, the account or the model; whoever else asks is refused too."""
+
+
+class RefusedError(ProviderError):
+    """A model's service refuses this very call, such as for its contents; what else is asked may be answered."""
 
 
 class ContextError(EnvHarnessError):

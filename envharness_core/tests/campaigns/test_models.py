@@ -78,8 +78,11 @@ class TestAsking:
             assert store.results() == []
             assert store.counts()
 
-    def test_a_designer_that_breaks_costs_its_task(self, tmp_path: Path) -> None:
-        summary = run(tmp_path, designer={"use": "paid/slow", "seconds": 0.0, "fails": "broken"})
+    @pytest.mark.parametrize("fails", ["broken", "refused"])
+    def test_a_designer_that_breaks_or_whose_call_is_refused_costs_its_task(
+        self, tmp_path: Path, fails: str
+    ) -> None:
+        summary = run(tmp_path, designer={"use": "paid/slow", "seconds": 0.0, "fails": fails})
         assert summary["faults"] == summary["tasks"] == 4
 
     def test_a_run_is_stopped_while_a_designer_thinks(self, tmp_path: Path) -> None:

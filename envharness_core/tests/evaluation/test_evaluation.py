@@ -310,6 +310,8 @@ class TestTrouble:
         [
             ({"conditions": ["mine"]}, "unknown condition 'mine'"),
             ({"conditions": []}, "at least one"),
+            ({"ids": ["1-1-1-8"], "limit": 2}, "give either ids or limit"),
+            ({"ids": []}, "ids is empty"),
             ({"conditions": ["none", "none"]}, "each once"),
             ({"banks": {"none": "x.jsonl"}}, "take another"),
             ({"split": "nowhere"}, r"evaluation\.split"),
@@ -342,10 +344,9 @@ class TestSeal:
         assert scored["scores"] == {"none": by_name(summary)["none"]["success_rate"]}
         assert scored["scoring"] == opened["scoring"]
         assert evaluate(self.sealed(tmp_path), tmp_path / "e", unseal=True) == summary
-        again = evaluate(
-            self.sealed(tmp_path), tmp_path / "again", unseal=True
-        )  # the same scoring is no second one
-        assert {**again, "seconds": 0} == {**summary, "seconds": 0}
+        with pytest.raises(ConfigError, match="scored already, in another folder"):
+            evaluate(self.sealed(tmp_path), tmp_path / "again", unseal=True)
+        assert not (tmp_path / "again").exists()
         assert len((tmp_path / "seal.jsonl").read_text().splitlines()) == 2
 
     @pytest.mark.parametrize("changes", [{"policy": {"use": "paid/paid", "skill": 0.9}}, {"seed": 6}])
@@ -360,6 +361,26 @@ class TestSeal:
         evaluation = {"conditions": ["none"], "limit": 2, "runs": 1, "seal": str(tmp_path / "seal.jsonl")}
         with pytest.raises(ConfigError, match="were scored already"):
             evaluate(config(evaluation=evaluation), tmp_path / "f", unseal=True)
+
+    def test_a_command_that_is_refused_breaks_no_seal(self, tmp_path: Path) -> None:
+        (tmp_path / "afile").write_text("")
+        with pytest.raises(ConfigError, match="a file stands there"):
+            evaluate(self.sealed(tmp_path), tmp_path / "afile", unseal=True)
+        assert not (tmp_path / "seal.jsonl").exists()
+
+    def test_a_files_config_means_files_beside_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "config.toml").write_text(
+            'bridge = "toy24"\npolicy = "solver"\nexecutor = "inline"\n'
+            '[evaluation]\nconditions = ["mine"]\nlimit = 2\nruns = 1\nseal = "seal.jsonl"\n'
+            '[evaluation.banks]\nmine = "mine.jsonl"\n'
+        )
+        (tmp_path / "mine.jsonl").write_text("")
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        evaluate(tmp_path / "config.toml", "e", unseal=True)
+        assert (tmp_path / "seal.jsonl").exists()
 
     def test_a_damaged_log_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "seal.jsonl").write_text("{oops\n")
@@ -382,6 +403,19 @@ class TestComparing:
         assert (pair["condition"], pair["over"]) == ("strong: none", "weak: none")
         assert pair["finding"] == "gain"
         assert [row["condition"] for row in told["conditions"]] == ["weak: none", "strong: none"]
+
+    def test_folders_of_one_name_are_told_apart_and_conditions_stay_apart(self, tmp_path: Path) -> None:
+        (tmp_path / "bank.jsonl").write_text("")
+        banks = {"x: none": str(tmp_path / "bank.jsonl")}
+        evaluation = {"conditions": ["none", "x: none"], "banks": banks, "limit": 3}
+        for name in ("a", "b"):
+            evaluate(config(evaluation=evaluation), tmp_path / name / "eval")
+        told: Any = compare(tmp_path / "a" / "eval", tmp_path / "b" / "eval")
+        assert len({row["condition"] for row in told["conditions"]}) == 4
+        names = [
+            [pair[key].split("eval: ")[1] for key in ("condition", "over")] for pair in told["comparisons"]
+        ]
+        assert names == [["none", "none"], ["x: none", "x: none"]]
 
     def test_what_cant_be_compared_is_refused(self, source: Path, tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match="a campaign, not an evaluation"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from envharness_core.errors import AccessError, ContextError, EnvHarnessError, ProviderError
+from envharness_core.errors import AccessError, ContextError, EnvHarnessError, ProviderError, RefusedError
 from envharness_core.jsondata import JsonObject
 from envharness_core.session import Session
 from envharness_core.testing import Fault, ModelServer, Said, script
@@ -38,7 +38,7 @@ _MANY = "max_tokens is too large: 99999. This model supports at most 16384 compl
         (Fault(400, None, message=_MANY), ProviderError, "too large"),
         (Fault(400, None, message="Unknown parameter", code="unknown"), ProviderError, "refuses the call"),
         (Fault(422, None), ProviderError, "refuses the call"),
-        (Fault(400, None, message="filtered", code="content_policy_violation"), ProviderError, "filtered"),
+        (Fault(400, None, message="filtered", code="content_policy_violation"), RefusedError, "filtered"),
         (Fault(413, None), ProviderError, "refuses the call"),
     ],
 )

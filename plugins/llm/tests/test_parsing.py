@@ -349,3 +349,30 @@ def test_broken_arguments_reach_no_tool_that_takes_any_object() -> None:
     (planned,) = read_reply(Answer("", (ToolCall("c1", "anything", "{broken"),)), "tools", (anything,)).plan
     assert planned.action is not None
     assert anything.problem_with(planned.action.kwargs) is not None
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("<analysis>", "</analysis>"),
+        ("<scratchpad>", "</scratchpad>"),
+        ("<reflection>", "</reflection>"),
+        ("<reasoning_content>", "</reasoning_content>"),
+        ("<thinking>", "</thinking>"),
+        ("<antThinking>", "</antThinking>"),
+        ("<seed:think>", "</seed:think>"),
+        ("<|thinking|>", "<|/thinking|>"),
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<start_of_thought>", "<end_of_thought>"),
+        ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"),
+        ("&lt;think&gt;", "&lt;/think&gt;"),
+        ("\uff1cthink\uff1e", "\uff1c/think\uff1e"),
+    ],
+)
+def test_no_models_mark_of_reasoning_lets_a_call_out(start: str, end: str) -> None:
+    spoken, closed = outside_reasoning(f"{start} stop() {end} undo()")
+    assert closed
+    assert "stop" not in spoken
+    assert "undo()" in spoken
+    assert "stop" not in outside_reasoning(f"{start} stop()")[0]

@@ -11,7 +11,7 @@ from attrs import evolve
 from envharness_core.campaigns.batch import Ask, Play
 from envharness_core.designer import Candidate, Designer
 from envharness_core.episode import Episode
-from envharness_core.errors import PLUGIN_FAULTS, ProviderError
+from envharness_core.errors import PLUGIN_FAULTS, ProviderError, RefusedError
 from envharness_core.jsondata import Json, copy_json
 from envharness_core.objective import Decision, Judgement
 from envharness_core.stacks import layer_specs
@@ -36,6 +36,8 @@ def asked(call: Callable[..., Any], expected: type[T] | tuple[type, ...], *args:
     name = f"{type(getattr(call, '__self__', None)).__name__}.{call.__name__}"
     try:
         answer = call(*args)
+    except RefusedError as error:
+        raise FaultError(f"{name}: {error}") from error
     except ProviderError:
         raise
     except PLUGIN_FAULTS as error:

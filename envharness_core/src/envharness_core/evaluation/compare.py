@@ -31,13 +31,12 @@ def compare_evaluations(folders: Sequence[Path]) -> JsonObject:
     if len(folders) == 1:
         return summaries[0]
     _check_alike(folders, summaries)
-    read = [_attempts(folder, summary) for folder, summary in zip(folders, summaries, strict=True)]
+    read = [
+        _attempts(folder, summary, label)
+        for folder, summary, label in zip(folders, summaries, _labels(folders), strict=True)
+    ]
     pairs = [
-        compared(item, first)
-        for others in read[1:]
-        for item in others
-        for first in read[0]
-        if item.name.rpartition(": ")[2] == first.name.rpartition(": ")[2]
+        compared(others[name], read[0][name]) for others in read[1:] for name in others if name in read[0]
     ]
     if not pairs:
         raise ConfigError(
@@ -46,7 +45,7 @@ def compare_evaluations(folders: Sequence[Path]) -> JsonObject:
     return {
         "kind": "comparison",
         "upstream": summaries[0]["upstream"],
-        "conditions": [cast("Json", item.as_json()) for items in read for item in items],
+        "conditions": [cast("Json", item.as_json()) for items in read for item in items.values()],
         "comparisons": cast("Json", pairs),
     }
 
@@ -69,8 +68,14 @@ def _check_alike(folders: Sequence[Path], summaries: Sequence[JsonObject]) -> No
             )
 
 
-def _attempts(folder: Path, summary: JsonObject) -> list[Attempts]:
-    """Read the attempts that count."""
+def _labels(folders: Sequence[Path]) -> list[str]:
+    """Return what to call folders: their names, or their whole paths where names are alike."""
+    names = [folder.name for folder in folders]
+    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+
+
+def _attempts(folder: Path, summary: JsonObject, label: str) -> dict[str, Attempts]:
+    """Read the attempts that count, by condition."""
     rows: Any = summary["conditions"]
     with Store.open(folder, read_only=True) as store:
         try:
@@ -91,7 +96,7 @@ def _attempts(folder: Path, summary: JsonObject) -> list[Attempts]:
             raise CheckpointError(
                 f"{folder}: the store is damaged: {type(error).__name__}: {error}"
             ) from error
-    return [evolve(item, name=f"{folder.name}: {item.name}") for item in found]
+    return {item.name: evolve(item, name=f"{label}: {item.name}") for item in found}
 
 
 def _episode(store: Store, key: str) -> Any:

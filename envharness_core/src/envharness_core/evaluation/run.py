@@ -25,7 +25,7 @@ from envharness_core.episode import Episode
 from envharness_core.errors import ConfigError
 from envharness_core.evaluation.plan import Environment, Plan, make_plan
 from envharness_core.evaluation.scores import Attempts, comparisons
-from envharness_core.evaluation.seal import break_seal, log_scores
+from envharness_core.evaluation.seal import break_seal, log_scores, require_unscored
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.kinds import EXECUTOR
 from envharness_core.outcome import INFRASTRUCTURE, Outcome
@@ -80,6 +80,8 @@ def run_evaluation(
         seal = _unsealed(plan, world, folder, unseal=unseal)
         with ExitStack() as held:
             store, heart = held.enter_context(holding(folder, lambda: plan.facts(plugins, world)))
+            if seal is not None:
+                break_seal(seal, plan.sealed(world.upstream), folder)
             account.go_on(store.usage())
             again = INFRASTRUCTURE if retry_failed or store.meta(CUT_SHORT) else ()
             run = _Evaluation(
@@ -97,7 +99,7 @@ def run_evaluation(
 
 
 def _unsealed(plan: Plan, world: World, folder: Path, *, unseal: bool) -> Path | None:
-    """Break the seal of the held-out split, where it has one."""
+    """Return the log of the held-out split's seal, where it has one that may be broken now."""
     seal = plan.config.evaluation.seal
     if seal is None:
         if unseal:
@@ -108,7 +110,7 @@ def _unsealed(plan: Plan, world: World, folder: Path, *, unseal: bool) -> Path |
             f"evaluation.seal: the split {plan.config.evaluation.split!r} is sealed: it is scored once, at the end; "
             "say --unseal when everything else is settled, and evaluate on another split until then"
         )
-    break_seal(Path(seal), plan.sealed(world.upstream), folder)
+    require_unscored(Path(seal), plan.sealed(world.upstream), folder)
     return Path(seal)
 
 

@@ -39,24 +39,27 @@ class Sealed:
         return same and isinstance(told, list) and not set(self.tasks).isdisjoint(map(str, told))
 
 
-def break_seal(path: Path, sealed: Sealed, folder: Path) -> None:
-    """Log that a split is about to be scored, once; going on with the same scoring is no second one.
+def require_unscored(path: Path, sealed: Sealed, folder: Path) -> None:
+    """Refuse to score a split a second time; nothing is written. Going on in the same folder is no second time.
 
     Raises:
-        ConfigError: some of its tasks were scored before, with another policy, other skills or another seed; or the
-            log can't be read or written.
+        ConfigError: some of its tasks were scored before, in another folder or as another scoring; or the log can't
+            be read.
+    """
+    if path.exists():
+        with _held(path) as log:
+            _is_open(path, log.read(), sealed, folder)
+
+
+def break_seal(path: Path, sealed: Sealed, folder: Path) -> None:
+    """Log that a split is about to be scored, once.
+
+    Raises:
+        ConfigError: as ``require_unscored``; or the log can't be written.
     """
     with _held(path) as log:
-        for entry in _entries(path, log.read()):
-            if not sealed.shares(entry):
-                continue
-            if entry.get("scoring") == sealed.scoring:
-                return
-            raise ConfigError(
-                f"evaluation.seal: {path}: tasks of this split were scored already, on {entry.get('opened')} in "
-                f"{entry.get('folder')}, with another policy, other skills or another seed; choose between variants on "
-                "another split: what a test split says holds only the first time"
-            )
+        if _is_open(path, log.read(), sealed, folder):
+            return
         _append(
             log,
             {
@@ -65,7 +68,7 @@ def break_seal(path: Path, sealed: Sealed, folder: Path) -> None:
                 "split": sealed.split,
                 "tasks": [*sealed.tasks],
                 "scoring": sealed.scoring,
-                "folder": str(folder),
+                "folder": str(folder.resolve()),
             },
         )
 
@@ -88,6 +91,26 @@ def log_scores(path: Path, sealed: Sealed, scores: JsonObject) -> None:
                 "scores": scores,
             },
         )
+
+
+def _is_open(path: Path, text: str, sealed: Sealed, folder: Path) -> bool:
+    """Say whether this very scoring has been opened in this folder; refuse where another one has."""
+    for entry in _entries(path, text):
+        if not sealed.shares(entry):
+            continue
+        if entry.get("scoring") == sealed.scoring and entry.get("folder") == str(folder.resolve()):
+            return True
+        how = (
+            "in another folder"
+            if entry.get("scoring") == sealed.scoring
+            else ("with another policy, other skills or another seed")
+        )
+        raise ConfigError(
+            f"evaluation.seal: {path}: tasks of this split were scored already, {how}: on {entry.get('opened')} in "
+            f"{entry.get('folder')}; choose between variants on another split: what a test split says holds only the "
+            "first time"
+        )
+    return False
 
 
 @contextmanager

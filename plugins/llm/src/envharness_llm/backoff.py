@@ -100,8 +100,8 @@ class Backoff:
     Args:
         first: seconds, about, before a call that failed is repeated; doubled each time.
         most: seconds that one such wait takes at most.
-        least: seconds that a key rests at least after it was refused; doubled as long as no call gets through, so
-            that a service which names next to nothing isn't hammered.
+        least: seconds that a key rests at least after it was refused; doubled as long as no call gets through, up to
+            a second or four times what the service names, so that one which names next to nothing isn't hammered.
     """
 
     first: float = 1.0
@@ -127,7 +127,7 @@ class Backoff:
         """
         least = self._doubled(self.least, refusals)
         if named is not None:
-            return max(named, least)
+            return max(named, min(least, max(1.0, 4 * named)))  # a service that doesn't mean what it says
         if minute is not None:
             return max(minute, least)
         return max(self.first, self._doubled(self.first, refusals) * random.uniform(0.5, 1.0))

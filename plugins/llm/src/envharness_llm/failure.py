@@ -7,10 +7,11 @@ from typing import Literal, TypeAlias
 
 from attrs import frozen
 
-from envharness_core.errors import AccessError, ContextError, EnvHarnessError, ProviderError
+from envharness_core.errors import AccessError, ContextError, EnvHarnessError, ProviderError, RefusedError
 
-Kind: TypeAlias = Literal["access", "context", "limited", "broken", "refused"]
-"""What to do: stop the run, end the episode, wait for one's turn, ask again a few times, give this call up."""
+Kind: TypeAlias = Literal["access", "context", "limited", "broken", "refused", "filtered"]
+"""What to do: stop the run, end the episode, wait for one's turn, ask again a few times, give the call up; give up
+what this very call is for."""
 
 _CONTEXT = re.compile(
     r"context_length_exceeded|maximum context length|context (?:length|window|size) (?:is|of|was )?\s*exceed"
@@ -26,6 +27,7 @@ _NO_KEY = re.compile(
 )
 _NO_MODEL = re.compile(r"LLM Provider NOT provided", re.IGNORECASE)
 _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
+_FILTERS = ("content_filter", "content_policy_violation")
 _PASSING = (408, 409, 425)  # a timeout, a conflict, too early
 
 
@@ -60,6 +62,8 @@ class Failure:
             return ContextError(f"the conversation doesn't fit into {model} ({said})")
         if self.kind == "access":
             return AccessError(f"{model}: {self._access(variable)} ({said})")
+        if self.kind == "filtered":
+            return RefusedError(f"{model}: the service's filter refuses what is said ({said})")
         if self.kind == "refused":
             return ProviderError(f"{model}: the service refuses the call ({said})")
         times = "once" if attempts == 1 else f"{attempts} times"
@@ -89,8 +93,8 @@ def kind_of(status: int | None, code: str, text: str, *, policy: bool = False) -
         text: what it said.
         policy: whether its filter for contents refused the call.
     """
-    if policy:
-        return "refused"
+    if policy or code in _FILTERS:
+        return "filtered"
     if status in (401, 402, 403, 404) or _NO_KEY.search(text):
         return "access"
     if status == 429:

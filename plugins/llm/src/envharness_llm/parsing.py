@@ -21,7 +21,12 @@ Format: TypeAlias = Literal["tools", "think_action", "text"]
 """How a model writes actions: by function calling, in an ``<action>`` block, or as the last line that is a call."""
 
 _REASONING = re.compile(
-    r"<[ \t]{0,4}(/?)[ \t]{0,4}(?:think|thinking|thoughts?|reasoning)\b[^<>]*>?"
+    r"<[ \t]{0,4}(/?)[ \t]{0,4}(?:antml:|ant|seed:)?"
+    r"(?:think|thinking|thoughts?|reasoning(?:_content)?|analysis|scratchpad|reflection)\b[^<>]*>?"
+    r"|(?:\uff1c|&lt;)(/?)(?:think|thinking)(?:\uff1e|&gt;)"
+    r"|<\|(/?)(?:think|thinking|thought)\|>"
+    r"|<\|?(?:begin|start|(end))_(?:of_)?(?:thought|thinking)\|?>"
+    r"|<\|channel\|>[ \t]{0,4}analysis|(<\|end\|>)(?=\s{0,4}<\|start\|>)"
     r"|(?-i:\[(/?)THINK\])"
     r"|◁(/?)think▷",
     re.IGNORECASE,

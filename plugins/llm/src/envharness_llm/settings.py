@@ -39,6 +39,11 @@ def _names_variables(_: object, attribute: Attribute[Any], names: object) -> Non
 def _is_url(_: object, attribute: Attribute[str | None], url: str | None) -> None:
     if url is not None and not re.match(r"https?://[^\s/]", url):
         raise ValueError(f"{attribute.name} must begin with http:// or https://")
+    if url is not None and ("@" in url.partition("://")[2].partition("/")[0] or "?" in url):
+        raise ValueError(
+            f"{attribute.name} holds a user, a password or a query: put the secret into the environment, and its "
+            "variable's name into keys"
+        )
 
 
 def _are_prefixes(_: object, attribute: Attribute[dict[str, ProviderSettings]], names: object) -> None:
