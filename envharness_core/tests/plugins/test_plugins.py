@@ -57,7 +57,7 @@ def test_a_broken_plugin_is_listed_with_its_cause_and_breaks_nothing_else(write:
     assert (
         "can't be imported: ModuleNotFoundError: No module named 'no_such_dependency'" in rows["broken"].error
     )
-    assert "put the module beside the config, or on PYTHONPATH" in rows["broken"].error
+    assert "put the module beside the config or into this folder, or on PYTHONPATH" in rows["broken"].error
     assert rows["weather"].error == ""
     assert plugins.find(LAYER, "weather/rain").summary == "Makes everything wet."
     with build_stack(plugins, ComponentSpec("toy24"), [ComponentSpec("weather/rain")]) as stack:
