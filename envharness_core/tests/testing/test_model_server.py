@@ -389,7 +389,9 @@ def test_a_context_that_is_full_is_refused() -> None:
 
 def test_a_body_without_a_length_is_refused() -> None:
     with served() as (_, client):
-        client.http.request("POST", "/v1" + CHAT, iter([b"{}"]), encode_chunked=True)
+        client.http.putrequest("POST", "/v1" + CHAT)
+        client.http.putheader("Transfer-Encoding", "chunked")
+        client.http.endheaders()  # the answer comes before any of the body is sent
         response = client.http.getresponse()
         assert (response.status, json.load(response)["error"]["code"]) == (411, "length_required")
 

@@ -127,7 +127,8 @@ class Backoff:
         """
         least = self._doubled(self.least, refusals)
         if named is not None:
-            return max(named, min(least, max(1.0, 4 * named)))  # a service that doesn't mean what it says
+            most = max(1.0, 4 * named) if named > 0 else self.most
+            return max(named, min(least, most))  # longer where a service doesn't mean what it says
         if minute is not None:
             return max(minute, least)
         return max(self.first, self._doubled(self.first, refusals) * random.uniform(0.5, 1.0))
