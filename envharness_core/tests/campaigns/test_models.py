@@ -10,12 +10,13 @@ import pytest
 from paid_models import Slow  # type: ignore[import-not-found]
 
 from envharness_core import campaign, rollout
-from envharness_core.campaigns.batch import Ask, Play, driven
+from envharness_core.campaigns.batch import Ask, Batch, Play, driven
 from envharness_core.campaigns.estimate import estimate_run
 from envharness_core.campaigns.run import run_campaign
 from envharness_core.campaigns.schedule import DrainedError, Scheduler
 from envharness_core.campaigns.summary import summarise
 from envharness_core.config import make_config
+from envharness_core.episode import Design, Episode
 from envharness_core.errors import ConfigError, ProviderError, RunError
 from envharness_core.executors.inline import Inline
 from envharness_core.jsondata import JsonObject
@@ -123,6 +124,27 @@ class TestAsking:
             scheduler.start(play(), told.append)
             scheduler.run(Inline(), Plugins())
         assert told == [[0, 1, 2, 3, 4]]
+
+
+class TestSharing:
+    def test_what_two_procedures_want_is_played_once_however_long_they_wait(self, tmp_path: Path) -> None:
+        spec = {"bridge": "toy24", "policy": "solver"}
+        told = make_config(cast("JsonObject", spec))
+        design = Design(told.bridge, "toy24 1", "1-2-3-4", (), told.policy, told.limits)
+
+        def play(delay: float) -> Play[tuple[Episode, ...]]:
+            episodes: tuple[Episode, ...] = yield Batch(design, "s", (0, 1), delay=delay)
+            return episodes
+
+        heard: list[Episode] = []
+        rolled: list[Any] = []
+        with Store.create(tmp_path, {}) as store:
+            scheduler = Scheduler(store, 0, seed_in_task=True, heard=heard.append)
+            for delay in (0.0, 0.0, 0.2, 0.4):
+                scheduler.start(play(delay), rolled.append)
+            scheduler.run(Inline(), Plugins())
+        assert len(heard) == 2
+        assert rolled == [rolled[0]] * 4
 
 
 class TestAccount:
@@ -233,6 +255,13 @@ class TestSessions:
         with pytest.raises(ConfigError, match=r"settings: unknown plugin 'paied'.*did you mean 'paid'"):
             run(tmp_path / "a", settings={"paied": {"mood": 1}})
         assert not (tmp_path / "a").exists()
+
+    def test_a_campaign_that_learns_nothing_asks_for_no_extractor(self, tmp_path: Path) -> None:
+        told = config(extractor={"use": "paid/says", "fails": "attach"})
+        assert cast("Any", campaign(told, tmp_path / "a"))["tasks"] == 4
+        with pytest.raises(ConfigError, match=r"settings\.paid: there is no key"):
+            campaign({**told, "skills": {"coevolve": True}}, tmp_path / "b")
+        assert not (tmp_path / "b").exists()
 
     def test_outside_of_a_run_there_is_no_folder(self) -> None:
         plugins = Plugins(PLUGINS, settings={"paid": {"mood": "fair"}})

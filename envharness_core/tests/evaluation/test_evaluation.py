@@ -1,75 +1,25 @@
-"""Evaluations: learnt on some tasks, scored on others, resumed, sealed, compared; and no skill on its own task."""
+"""Evaluations: learnt on some tasks, scored on others, resumed; and no skill on its own task."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from typing import Any, cast
 
 import pytest
-import structlog
-from click.testing import CliRunner
+from paid_evaluations import PLUGINS, by_name, config, played  # type: ignore[import-not-found]
 from paid_models import Says  # type: ignore[import-not-found]
 
-from envharness_core import campaign, compare, evaluate
+from envharness_core import campaign, evaluate
 from envharness_core.campaigns.schedule import DrainedError
-from envharness_core.cli.main import cli
 from envharness_core.config import make_config
 from envharness_core.errors import CheckpointError, ConfigError, ProviderError
 from envharness_core.evaluation.run import run_evaluation
-from envharness_core.jsondata import JsonObject
 from envharness_core.plugins import Plugins
 from envharness_core.skills.bank import SkillBank
 from envharness_core.skills.skill import Provenance, Skill
 from envharness_core.store import Store
 from envharness_core.verify import verify_run
-
-PLUGINS = {"paid": "paid_models"}
-FAULTS: JsonObject = {"use": "faults", "rate": 0.3}
-
-
-def config(**changes: Any) -> JsonObject:
-    told: JsonObject = {
-        "seed": 5,
-        "bridge": "toy24",
-        "policy": {"use": "paid/paid"},
-        "designer": {"use": "scripted", "candidates": [[FAULTS], [{"use": "budget", "steps": 5}]]},
-        "objective": {
-            "use": "success_band",
-            "low": 0.05,
-            "high": 0.95,
-            "min_rollouts": 2,
-            "confirm_rollouts": 0,
-        },
-        "tasks": {"limit": 4},
-        "limits": {"steps": 12},
-        "campaign": {"rollouts": 3, "attempts": 2},
-        "extractor": {"use": "paid/says"},
-        "skills": {"rollouts": 3, "per_task": 2},
-        "evaluation": {"limit": 8, "runs": 2},
-        "executor": "inline",
-        "plugins": {**PLUGINS},
-    }
-    return {**told, **changes}
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("campaign") / "run"
-    assert cast("int", campaign(config(), folder)["accepted"]) >= 2
-    return folder
-
-
-def by_name(summary: JsonObject) -> dict[str, Any]:
-    rows = cast("list[Any]", summary["conditions"])
-    return {row["condition"]: row for row in rows}
-
-
-def played(folder: Path) -> dict[str, JsonObject]:
-    with Store.open(folder, read_only=True) as store:
-        return {row.key: row.design or {} for row in store.recorded()}
 
 
 class TestProtocol:
@@ -323,147 +273,3 @@ class TestTrouble:
         with pytest.raises(ConfigError, match=problem):
             evaluate(config(evaluation=evaluation), tmp_path / "e")
         assert not (tmp_path / "e").exists()
-
-
-class TestSeal:
-    def sealed(self, tmp_path: Path, **changes: Any) -> JsonObject:
-        evaluation = {"conditions": ["none"], "limit": 4, "runs": 1, "seal": str(tmp_path / "seal.jsonl")}
-        return config(evaluation=evaluation, **changes)
-
-    def test_it_is_scored_only_when_that_is_said(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match=r"is sealed.*--unseal"):
-            evaluate(self.sealed(tmp_path), tmp_path / "e")
-        assert not (tmp_path / "e").exists()
-        assert not (tmp_path / "seal.jsonl").exists()
-
-    def test_it_is_scored_once_and_logged(self, tmp_path: Path) -> None:
-        summary = evaluate(self.sealed(tmp_path), tmp_path / "e", unseal=True)
-        opened, scored = map(json.loads, (tmp_path / "seal.jsonl").read_text().splitlines())
-        assert opened["split"] == "test"
-        assert len(opened["tasks"]) == 4
-        assert scored["scores"] == {"none": by_name(summary)["none"]["success_rate"]}
-        assert scored["scoring"] == opened["scoring"]
-        assert evaluate(self.sealed(tmp_path), tmp_path / "e", unseal=True) == summary
-        with pytest.raises(ConfigError, match="scored already, in another folder"):
-            evaluate(self.sealed(tmp_path), tmp_path / "again", unseal=True)
-        assert not (tmp_path / "again").exists()
-        assert len((tmp_path / "seal.jsonl").read_text().splitlines()) == 2
-
-    @pytest.mark.parametrize("changes", [{"policy": {"use": "paid/paid", "skill": 0.9}}, {"seed": 6}])
-    def test_another_scoring_is_refused(self, tmp_path: Path, changes: JsonObject) -> None:
-        evaluate(self.sealed(tmp_path), tmp_path / "e", unseal=True)
-        with pytest.raises(ConfigError, match="were scored already"):
-            evaluate(self.sealed(tmp_path, **changes), tmp_path / "f", unseal=True)
-        assert not (tmp_path / "f").exists()
-
-    def test_fewer_of_the_same_tasks_are_the_same_split(self, tmp_path: Path) -> None:
-        evaluate(self.sealed(tmp_path), tmp_path / "e", unseal=True)
-        evaluation = {"conditions": ["none"], "limit": 2, "runs": 1, "seal": str(tmp_path / "seal.jsonl")}
-        with pytest.raises(ConfigError, match="were scored already"):
-            evaluate(config(evaluation=evaluation), tmp_path / "f", unseal=True)
-
-    def test_a_command_that_is_refused_breaks_no_seal(self, tmp_path: Path) -> None:
-        (tmp_path / "afile").write_text("")
-        with pytest.raises(ConfigError, match="a file stands there"):
-            evaluate(self.sealed(tmp_path), tmp_path / "afile", unseal=True)
-        assert not (tmp_path / "seal.jsonl").exists()
-
-    def test_a_files_config_means_files_beside_it(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        (tmp_path / "config.toml").write_text(
-            'bridge = "toy24"\npolicy = "solver"\nexecutor = "inline"\n'
-            '[evaluation]\nconditions = ["mine"]\nlimit = 2\nruns = 1\nseal = "seal.jsonl"\n'
-            '[evaluation.banks]\nmine = "mine.jsonl"\n'
-        )
-        (tmp_path / "mine.jsonl").write_text("")
-        (tmp_path / "elsewhere").mkdir()
-        monkeypatch.chdir(tmp_path / "elsewhere")
-        evaluate(tmp_path / "config.toml", "e", unseal=True)
-        assert (tmp_path / "seal.jsonl").exists()
-
-    def test_a_damaged_log_is_named(self, tmp_path: Path) -> None:
-        (tmp_path / "seal.jsonl").write_text("{oops\n")
-        with pytest.raises(ConfigError, match=r"seal\.jsonl:1: not a line of this log"):
-            evaluate(self.sealed(tmp_path), tmp_path / "e", unseal=True)
-
-
-class TestComparing:
-    def test_of_one_folder_it_is_the_summary(self, source: Path, tmp_path: Path) -> None:
-        summary = evaluate(config(), tmp_path / "e", source=source)
-        assert compare(tmp_path / "e") == summary
-
-    def test_two_policies_are_compared_condition_by_condition(self, tmp_path: Path) -> None:
-        evaluation = {"conditions": ["none"], "limit": 40, "runs": 2}
-        for name, skill in (("weak", 0.2), ("strong", 1.0)):
-            policy = {"use": "paid/paid", "skill": skill}
-            evaluate(config(policy=policy, evaluation=evaluation), tmp_path / name)
-        told: Any = compare(tmp_path / "weak", tmp_path / "strong")
-        (pair,) = told["comparisons"]
-        assert (pair["condition"], pair["over"]) == ("strong: none", "weak: none")
-        assert pair["finding"] == "gain"
-        assert [row["condition"] for row in told["conditions"]] == ["weak: none", "strong: none"]
-
-    def test_folders_of_one_name_are_told_apart_and_conditions_stay_apart(self, tmp_path: Path) -> None:
-        (tmp_path / "bank.jsonl").write_text("")
-        banks = {"x: none": str(tmp_path / "bank.jsonl")}
-        evaluation = {"conditions": ["none", "x: none"], "banks": banks, "limit": 3}
-        for name in ("a", "b"):
-            evaluate(config(evaluation=evaluation), tmp_path / name / "eval")
-        told: Any = compare(tmp_path / "a" / "eval", tmp_path / "b" / "eval")
-        assert len({row["condition"] for row in told["conditions"]}) == 4
-        names = [
-            [pair[key].split("eval: ")[1] for key in ("condition", "over")] for pair in told["comparisons"]
-        ]
-        assert names == [["none", "none"], ["x: none", "x: none"]]
-
-    def test_what_cant_be_compared_is_refused(self, source: Path, tmp_path: Path) -> None:
-        with pytest.raises(CheckpointError, match="a campaign, not an evaluation"):
-            compare(source)
-        with pytest.raises(ConfigError, match="at least one"):
-            compare()
-
-
-class TestCommands:
-    @pytest.fixture(autouse=True)
-    def quiet_again(self) -> Iterator[None]:
-        """Take back the logging that a command configures."""
-        yield
-        structlog.reset_defaults()
-
-    def written(self, folder: Path, text: str) -> Path:
-        path = folder / "config.toml"
-        path.write_text(text)
-        return path
-
-    def test_eval_and_compare(self, tmp_path: Path) -> None:
-        path = self.written(
-            tmp_path,
-            'bridge = "toy24"\npolicy = "solver"\nexecutor = "inline"\n[tasks]\nlimit = 3\n'
-            '[evaluation]\nconditions = ["none", "original"]\nlimit = 4\nruns = 2\n',
-        )
-        folder = str(tmp_path / "e")
-        result = CliRunner().invoke(cli, ["eval", str(path), "--run-dir", folder])
-        assert result.exit_code == 0, result.output
-        assert "No evidence of gain of original over none" in result.output
-        for command in (["compare", folder], ["eval", str(path), "--run-dir", folder]):
-            assert "No evidence of gain of original over none" in CliRunner().invoke(cli, command).output
-        told = json.loads(CliRunner().invoke(cli, ["compare", folder, "--json"]).output)
-        assert told["conditions"][0]["condition"] == "none"
-        report = CliRunner().invoke(cli, ["report", folder])
-        assert isinstance(report.exception, CheckpointError)
-        assert "envharness compare" in str(report.exception)
-
-    def test_status_and_verify_know_evaluations(self, tmp_path: Path) -> None:
-        path = self.written(
-            tmp_path,
-            'bridge = "toy24"\npolicy = "solver"\nexecutor = "inline"\n'
-            '[evaluation]\nconditions = ["none"]\nlimit = 4\nruns = 1\n',
-        )
-        folder = str(tmp_path / "e")
-        CliRunner().invoke(cli, ["eval", str(path), "--run-dir", folder], catch_exceptions=False)
-        verified = CliRunner().invoke(cli, ["verify", folder, "--json"], catch_exceptions=False)
-        assert verified.exit_code == 0
-        assert json.loads(verified.output)["agreed"] == 4
-        status = CliRunner().invoke(cli, ["status", folder, "--json"], catch_exceptions=False)
-        assert json.loads(status.output)["state"] == "complete"

@@ -9,73 +9,21 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from threading import Barrier
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from attrs import frozen
+from model_lines import CHAT, HELLO, Line, line  # type: ignore[import-not-found]
 
 from envharness_core.errors import OrderError
 from envharness_core.jsondata import JsonObject
 from envharness_core.testing import Fault, Limit, ModelServer, Said, script
 
-CHAT, EMBEDDINGS = "/chat/completions", "/embeddings"
-HELLO: JsonObject = {"model": "scripted", "messages": [{"role": "user", "content": "hello there"}]}
+EMBEDDINGS = "/embeddings"
 STREAM: JsonObject = HELLO | {"stream": True}
 LOOK: JsonObject = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 LONG = Said("one two three four five six seven eight nine ten")
-
-
-@frozen
-class Got:
-    """One answer."""
-
-    status: int
-    headers: http.client.HTTPMessage
-    raw: bytes
-
-    @property
-    def body(self) -> Any:
-        return json.loads(self.raw)
-
-    @property
-    def events(self) -> list[Any]:
-        lines = self.raw.decode().split("\n\n")
-        assert lines.pop() == ""
-        assert all(line.startswith("data: ") for line in lines)
-        return [line if line == "data: [DONE]" else json.loads(line[6:]) for line in lines]
-
-
-@frozen
-class Line:
-    """One connection that is kept alive."""
-
-    http: http.client.HTTPConnection
-    key: str | None = None
-
-    def send(self, method: str, path: str, body: bytes | None = None) -> Got:
-        headers = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
-        try:
-            self.http.request(method, f"/v1{path}", body, headers)
-            response = self.http.getresponse()
-            return Got(response.status, response.headers, response.read())
-        except (OSError, http.client.HTTPException):
-            self.http.close()
-            raise
-
-    def post(self, path: str, body: JsonObject) -> Got:
-        return self.send("POST", path, json.dumps(body).encode())
-
-    def chat(self, body: JsonObject = HELLO) -> Got:
-        return self.post(CHAT, body)
-
-
-@contextmanager
-def line(server: ModelServer, key: str | None = None, timeout: float = 10.0) -> Iterator[Line]:
-    with closing(http.client.HTTPConnection(urlsplit(server.base_url).netloc, timeout=timeout)) as connection:
-        yield Line(connection, key)
 
 
 @contextmanager
@@ -111,7 +59,7 @@ def test_calls_are_sent_as_they_were_written_and_their_ids_never_repeat_in_a_con
         first = client.chat(HELLO | {"tools": [LOOK]}).body["choices"][0]
         message = first["message"]
         results = [{"role": "tool", "content": "no", "tool_call_id": c["id"]} for c in message["tool_calls"]]
-        longer = [*HELLO["messages"], message, *results]  # type: ignore[misc]
+        longer = [*HELLO["messages"], message, *results]
         second = client.chat({**HELLO, "tools": [LOOK], "messages": longer}).body["choices"][0]["message"]
     assert first["finish_reason"] == "tool_calls"
     assert message["content"] is None

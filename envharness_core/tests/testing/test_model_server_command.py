@@ -12,13 +12,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from model_lines import CHAT, HELLO  # type: ignore[import-not-found]
 
 from envharness_core.errors import ConfigError
-from envharness_core.jsondata import JsonObject
 from envharness_core.testing.model_server import load_brain
-
-CHAT = "/chat/completions"
-HELLO: JsonObject = {"model": "scripted", "messages": [{"role": "user", "content": "hello there"}]}
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,12 @@ class BaselineCache:
         if _is_shared(spec) and record.episode.graded:
             self._store.put(spec, record)
 
+    def __enter__(self) -> BaselineCache:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the file; idempotent."""
         self._store.close()

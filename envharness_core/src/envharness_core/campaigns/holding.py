@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import cast
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
+from envharness_core.account import Account
 from envharness_core.campaigns.changes import require_same
+from envharness_core.campaigns.watch import CUT_SHORT
 from envharness_core.errors import ConfigError
 from envharness_core.heartbeat import Heartbeat
 from envharness_core.jsondata import JsonObject
+from envharness_core.outcome import INFRASTRUCTURE, Outcome
 from envharness_core.store import Store, locked
 
 Listener = Callable[["Progress"], None]
@@ -41,20 +45,45 @@ class Progress:
     seconds: float
 
 
+@frozen
+class Sitting:
+    """What a session of a run is given, and what it learns of earlier ones.
+
+    Args:
+        account: what was used of models.
+        listener: called with the progress after each episode.
+        stop: once set, nothing more begins.
+        retry_failed: whether what the infrastructure failed in earlier sessions is played again.
+    """
+
+    account: Account
+    listener: Listener
+    stop: Event
+    retry_failed: bool = False
+    again: tuple[Outcome, ...] = ()
+    """The outcomes with which stored episodes are played again."""
+
+
 @contextmanager
-def holding(folder: Path, facts: Callable[[], JsonObject]) -> Iterator[tuple[Store, Heartbeat]]:
-    """Hold a run folder for a session: its lock, its store, and a heart that beats.
+def holding(
+    folder: Path, facts: Callable[[], JsonObject], sitting: Sitting
+) -> Iterator[tuple[Store, Sitting]]:
+    """Hold a run folder for a session: its lock, its store, and a heart that beats with what the session hears.
 
     Args:
         folder: the run folder; made if need be.
         facts: what a new run's store begins with.
+        sitting: the session; what is yielded beside the store knows what it has to make up for, and its account what
+            earlier ones used.
 
     Raises:
         ConfigError: it is in use, holds something else, or was pruned.
     """
     Store.prepare(folder)
     with locked(folder), _store(folder, facts) as store, Heartbeat(folder) as heart:
-        yield store, heart
+        sitting.account.go_on(store.usage())
+        again = INFRASTRUCTURE if sitting.retry_failed or store.meta(CUT_SHORT) else ()
+        yield store, evolve(sitting, listener=_heard_by(heart, sitting.listener), again=again)
 
 
 def answer(identity: JsonObject, folder: Path, accept: Sequence[str] = ()) -> tuple[JsonObject | None, bool]:
@@ -70,7 +99,7 @@ def answer(identity: JsonObject, folder: Path, accept: Sequence[str] = ()) -> tu
         return cast("JsonObject | None", store.meta("summary")), changed
 
 
-def heard_by(heart: Heartbeat, listener: Listener) -> Listener:
+def _heard_by(heart: Heartbeat, listener: Listener) -> Listener:
     """Return a listener that lets others hear too."""
 
     def hear(progress: Progress) -> None:

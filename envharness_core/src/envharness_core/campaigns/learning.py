@@ -123,8 +123,8 @@ def learn(
     extract = school.extractor.extract
     try:
         ask = partial(_accounted, partial(asked, extract, (list, tuple), experience, seed))
-        answer = yield Ask(ask, school.extractor.waits)
-        made, learnt = answer[0], evolve(learnt, usage=answer[1])
+        made, usage = yield Ask(ask, school.extractor.waits)
+        learnt = evolve(learnt, usage=usage)
         skills = _sound(school.extractor, made)
     except FaultError as fault:
         warn("extractor_broke", task=task.id, condition=condition, error=str(fault))
@@ -150,8 +150,6 @@ def _sound(extractor: Extractor[Any], made: Sequence[object]) -> tuple[Skill, ..
 
 def _placed(skill: Skill, experience: Experience) -> Skill:
     """Return a skill whose provenance is where its extractor was given it, whatever that says."""
-    known = {rolled.episode.key for rolled in experience.rollouts}
     said = skill.provenance
     rollouts = [rolled for rolled in experience.rollouts if rolled.episode.key in said.trajectories]
-    place = experience.provenance(said.extractor, rollouts or experience.rollouts)
-    return skill if set(said.trajectories) <= known and said == place else evolve(skill, provenance=place)
+    return evolve(skill, provenance=experience.provenance(said.extractor, rollouts))

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Event
 
 import structlog
-from attrs import frozen
 
 from envharness_core.account import Account
 from envharness_core.campaigns.cache import BaselineCache
 from envharness_core.campaigns.changes import write_down
 from envharness_core.campaigns.course import Course, Wave, place, waves
 from envharness_core.campaigns.facts import first_facts, offers
-from envharness_core.campaigns.holding import Listener, Progress, answer, heard_by, holding
+from envharness_core.campaigns.holding import Listener, Progress, Sitting, answer, holding
 from envharness_core.campaigns.learning import school_of
 from envharness_core.campaigns.reporting import report_plays, report_rollouts
 from envharness_core.campaigns.result import TaskResult
 from envharness_core.campaigns.schedule import Scheduler
 from envharness_core.campaigns.summary import summarise
 from envharness_core.campaigns.task import Workshop
-from envharness_core.campaigns.watch import CUT_SHORT, Watch
-from envharness_core.campaigns.world import World, bare_design, check_fit, look_at
+from envharness_core.campaigns.watch import Watch
+from envharness_core.campaigns.world import World, bare_design, check_fit, check_learning, look_at
 from envharness_core.config import RunConfig, resolve
 from envharness_core.designer import TaskHistory
 from envharness_core.episode import Design, Episode
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.kinds import DESIGNER, EXECUTOR, OBJECTIVE
 from envharness_core.objective import Decision
-from envharness_core.outcome import INFRASTRUCTURE, Outcome
 from envharness_core.plugins import Plugins
 from envharness_core.skills.bank import SkillBank
 from envharness_core.spec import ComponentSpec
@@ -78,41 +76,21 @@ def run_campaign(
     world = look_at(config, plugins)
     try:
         check_fit(config, plugins, world)
+        if config.skills.coevolve:
+            check_learning(config, plugins)
         known, changed = answer(config.identity(), folder, accept)
         if known is not None and not retry_failed and not changed:
             return known
-        with ExitStack() as held:
-            store, heart = held.enter_context(holding(folder, lambda: first_facts(config, plugins, world)))
+        sitting = Sitting(account, listener, stop or Event(), retry_failed=retry_failed)
+        with holding(folder, lambda: first_facts(config, plugins, world), sitting) as (store, sitting):
             if changed:
                 write_down(config, store)
-            cache = None if config.cache is None else BaselineCache(Path(config.cache), plugins)
-            if cache is not None:
-                held.callback(cache.close)
-            account.go_on(store.usage())
-            again = INFRASTRUCTURE if retry_failed or store.meta(CUT_SHORT) else ()
-            session = Session(heard_by(heart, listener), stop or Event(), again, account, cache)
-            return _Run(config, plugins, world, store, session).play()
+            with (
+                nullcontext() if config.cache is None else BaselineCache(Path(config.cache), plugins) as cache
+            ):
+                return _Run(config, plugins, world, store, sitting, cache).play()
     finally:
         world.bridge.close()
-
-
-@frozen
-class Session:
-    """What a session of a run is given.
-
-    Args:
-        listener: whom to tell.
-        stop: when to stop.
-        again: which outcomes to play again.
-        account: what was used of models.
-        cache: baselines that runs share.
-    """
-
-    listener: Listener
-    stop: Event
-    again: tuple[Outcome, ...]
-    account: Account
-    cache: BaselineCache | None = None
 
 
 BANK = "skills.jsonl"
@@ -123,30 +101,36 @@ class _Run:
     """A session of a run."""
 
     def __init__(
-        self, config: RunConfig, plugins: Plugins, world: World, store: Store, session: Session
+        self,
+        config: RunConfig,
+        plugins: Plugins,
+        world: World,
+        store: Store,
+        sitting: Sitting,
+        cache: BaselineCache | None,
     ) -> None:
         self._config = config
         self._plugins = plugins
         self._world = world
         self._store = store
-        self._listener = session.listener
+        self._listener = sitting.listener
         self._watch = Watch(store, config.campaign.max_excluded)
         self._waves = deque(waves(world.tasks, config))
         self._open = 0
-        self._account = session.account
+        self._account = sitting.account
         self._design_episodes = 0
         self._scheduler = Scheduler(
             store,
             config.seed,
             seed_in_task=world.capabilities.seed_in_task,
             heard=self._heard,
-            again=session.again,
-            stop=session.stop,
-            cache=session.cache,
-            account=session.account,
+            again=sitting.again,
+            stop=sitting.stop,
+            cache=cache,
+            account=sitting.account,
         )
         school = school_of(config, plugins, store, world.bridge.tools()) if config.skills.coevolve else None
-        self._course = Course(self._workshop(), school, session.account.charge_again)
+        self._course = Course(self._workshop(), school, sitting.account.charge_again)
 
     def play(self) -> JsonObject:
         """Play everything that is missing, and return the summary."""

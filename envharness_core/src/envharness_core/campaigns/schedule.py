@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from threading import Event
 from typing import Any, TypeVar, cast
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from envharness_core.account import Account, Budget
 from envharness_core.campaigns.batch import Ask, Batch, Play
@@ -83,7 +83,7 @@ class Scheduler:
         self._seed_in_task = seed_in_task
         self._heard = heard
         self._again = again
-        self._delayed: list[tuple[float, int, _Running, list[EpisodeSpec]]] = []
+        self._delayed: list[tuple[float, int, _Running, Batch]] = []
         self._stop = stop or Event()
         self._cache = cache
         self._urgent: deque[EpisodeSpec] = deque()
@@ -235,7 +235,7 @@ class Scheduler:
             self._complete(running)
         elif batch.delay > 0:
             due = time.monotonic() + batch.delay
-            heapq.heappush(self._delayed, (due, next(self._numbers), running, missing))
+            heapq.heappush(self._delayed, (due, next(self._numbers), running, evolve(batch, delay=0.0)))
         else:
             self._hand_out(running, missing)
 
@@ -260,10 +260,11 @@ class Scheduler:
             self._awaited.setdefault(spec.key, []).append(running)
 
     def _release_delayed(self) -> None:
-        """Hand out the batches that have waited long enough."""
+        """Look the batches up again that have waited long enough: somebody may have played them meanwhile."""
         while self._delayed and self._delayed[0][0] <= time.monotonic():
-            _, _, running, missing = heapq.heappop(self._delayed)
-            self._hand_out(running, missing)
+            _, _, running, batch = heapq.heappop(self._delayed)
+            self._look_up(running, batch)
+        self._advance()
 
     def _advance(self) -> None:
         """Go on with every procedure that has what it waited for; a loop, so that a long resume doesn't recurse."""

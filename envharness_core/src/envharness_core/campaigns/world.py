@@ -57,27 +57,35 @@ def check_fit(config: RunConfig, plugins: Plugins, world: World) -> None:
         PluginError: a plugin is broken.
     """
     tools = world.bridge.tools()
-    plugins.create(EXTRACTOR, config.extractor, "extractor")
-    if config.embedder is not None:
-        plugins.create(EMBEDDER, config.embedder, "embedder")
-    _check_repeats(config, plugins, world)
     for spec in (config.policy, config.demonstrator, config.report.weaker, config.report.stronger):
         if spec is not None:
             with foreign(f"policy {spec.use}"), closing(plugins.create(POLICY, spec, "policy")) as policy:
                 policy.check(tools)
+                if spec is config.policy and policy.repeats:
+                    _refuse_rates(config, plugins, world)
     with foreign(f"designer {config.designer.use}"):
         plugins.create(DESIGNER, config.designer, "designer").check(
             lambda layers: _try_out(plugins, config.bridge, layers)
         )
 
 
-def _check_repeats(config: RunConfig, plugins: Plugins, world: World) -> None:
+def check_learning(config: RunConfig, plugins: Plugins) -> None:
+    """Check that extractor and embedder can be had.
+
+    Raises:
+        ConfigError: names the field and what is allowed.
+        PluginError: a plugin is broken.
+    """
+    plugins.create(EXTRACTOR, config.extractor, "extractor").close()
+    if config.embedder is not None:
+        plugins.create(EMBEDDER, config.embedder, "embedder").close()
+
+
+def _refuse_rates(config: RunConfig, plugins: Plugins, world: World) -> None:
     """Refuse to measure the rate of a policy whose rollouts on an unchanged task are all the same one."""
-    with closing(plugins.create(POLICY, config.policy, "policy")) as policy:
-        repeats = policy.repeats
     objective = plugins.create(OBJECTIVE, config.objective, "objective")
-    several, same_world = config.campaign.rollouts > 1, world.capabilities.seed_in_task
-    if repeats and several and objective.band is not None and same_world and world.capabilities.deterministic:
+    same_world = world.capabilities.seed_in_task and world.capabilities.deterministic
+    if same_world and objective.band is not None and config.campaign.rollouts > 1:
         raise ConfigError(
             "policy: it answers the same in every rollout (temperature 0), so its success rate can't be brought into a "
             "band of rates: set policy.temperature above 0, or campaign.rollouts = 1"

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from envharness_core.campaigns.schedule import DrainedError
 from envharness_core.cli.compare_command import print_comparison
-from envharness_core.cli.interrupts import draining
+from envharness_core.cli.interrupts import draining, kept_what_ended
 from envharness_core.cli.logs import configure_logging
 from envharness_core.cli.options import (
     clean_stdout,
@@ -20,7 +19,6 @@ from envharness_core.cli.options import (
 )
 from envharness_core.cli.progress import RunProgress
 from envharness_core.config import read_config
-from envharness_core.errors import ProviderError, RunError
 from envharness_core.evaluation.run import run_evaluation
 
 
@@ -61,23 +59,16 @@ def command(
     configure_logging(folder)
     config = read_config(config_path, overrides)
     find_beside(config_path.absolute().parent)
-    try:
-        with clean_stdout(as_json), RunProgress("evaluation") as progress, draining() as stop:
-            summary = run_evaluation(
-                config,
-                folder,
-                source,
-                listener=progress.update,
-                stop=stop,
-                retry_failed=retry_failed,
-                unseal=unseal,
-            )
-    except (KeyboardInterrupt, DrainedError):
-        click.echo("interrupted; what had ended is kept: run the same command to go on", err=True)
-        raise click.exceptions.Exit(130) from None
-    except (RunError, ProviderError) as error:
-        click.echo(f"envharness: {error}; what had ended is kept", err=True)
-        raise click.exceptions.Exit(3) from None
+    with kept_what_ended(), clean_stdout(as_json), RunProgress("evaluation") as progress, draining() as stop:
+        summary = run_evaluation(
+            config,
+            folder,
+            source,
+            listener=progress.update,
+            stop=stop,
+            retry_failed=retry_failed,
+            unseal=unseal,
+        )
     if as_json:
         print_json(summary)
     else:

@@ -9,6 +9,22 @@ from threading import Event
 
 import click
 
+from envharness_core.campaigns.schedule import DrainedError
+from envharness_core.errors import ProviderError, RunError
+
+
+@contextmanager
+def kept_what_ended() -> Iterator[None]:
+    """Say how a run that stops early goes on, and end with 130 where somebody stopped it, else with 3."""
+    try:
+        yield
+    except (KeyboardInterrupt, DrainedError):
+        click.echo("interrupted; what had ended is kept: run the same command to go on", err=True)
+        raise click.exceptions.Exit(130) from None
+    except (RunError, ProviderError) as error:
+        click.echo(f"envharness: {error}; what had ended is kept", err=True)
+        raise click.exceptions.Exit(3) from None
+
 
 @contextmanager
 def draining() -> Iterator[Event]:

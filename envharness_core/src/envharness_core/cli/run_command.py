@@ -10,8 +10,7 @@ import click
 from envharness_core.campaigns.changes import HARMLESS
 from envharness_core.campaigns.estimate import estimate_run
 from envharness_core.campaigns.run import run_campaign
-from envharness_core.campaigns.schedule import DrainedError
-from envharness_core.cli.interrupts import draining
+from envharness_core.cli.interrupts import draining, kept_what_ended
 from envharness_core.cli.logs import configure_logging
 from envharness_core.cli.options import (
     clean_stdout,
@@ -24,7 +23,7 @@ from envharness_core.cli.options import (
 from envharness_core.cli.progress import RunProgress
 from envharness_core.cli.tables import print_estimate, print_summary
 from envharness_core.config import RunConfig, read_config
-from envharness_core.errors import ConfigError, ProviderError, RunError
+from envharness_core.errors import ConfigError
 
 
 @click.command("run")
@@ -85,17 +84,10 @@ def command(
 def _run(
     config: RunConfig, folder: Path, accept: tuple[str, ...], *, retry_failed: bool, as_json: bool
 ) -> None:
-    try:
-        with clean_stdout(as_json), RunProgress() as progress, draining() as stop:
-            summary = run_campaign(
-                config, folder, listener=progress.update, stop=stop, retry_failed=retry_failed, accept=accept
-            )
-    except (KeyboardInterrupt, DrainedError):
-        click.echo("interrupted; what had ended is kept: run the same command to go on", err=True)
-        raise click.exceptions.Exit(130) from None
-    except (RunError, ProviderError) as error:
-        click.echo(f"envharness: {error}; what had ended is kept", err=True)
-        raise click.exceptions.Exit(3) from None
+    with kept_what_ended(), clean_stdout(as_json), RunProgress() as progress, draining() as stop:
+        summary = run_campaign(
+            config, folder, listener=progress.update, stop=stop, retry_failed=retry_failed, accept=accept
+        )
     if as_json:
         print_json(summary)
     else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 from typing import Any, cast
@@ -12,12 +12,12 @@ from attrs import evolve
 
 from envharness_core.account import Account
 from envharness_core.campaigns.batch import Play, Rerolls, Rolled, roll
-from envharness_core.campaigns.holding import Listener, Progress, answer, heard_by, holding
+from envharness_core.campaigns.holding import Listener, Progress, Sitting, answer, holding
 from envharness_core.campaigns.learning import Learnt, School, learn, school_of
 from envharness_core.campaigns.schedule import Scheduler
 from envharness_core.campaigns.summary import rollouts_by_stream, usage_by_role
-from envharness_core.campaigns.watch import CUT_SHORT, Watch
-from envharness_core.campaigns.world import World, bare_design, check_fit, look_at
+from envharness_core.campaigns.watch import Watch
+from envharness_core.campaigns.world import World, bare_design, check_fit, check_learning, look_at
 from envharness_core.config import RunConfig, resolve
 from envharness_core.converter import structure, unstructure
 from envharness_core.data import TaskSummary
@@ -28,7 +28,6 @@ from envharness_core.evaluation.scores import Attempts, comparisons
 from envharness_core.evaluation.seal import break_seal, log_scores, require_unscored
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.kinds import EXECUTOR
-from envharness_core.outcome import INFRASTRUCTURE, Outcome
 from envharness_core.plugins import Plugins
 from envharness_core.skills.bank import SkillBank
 from envharness_core.store import Store
@@ -73,29 +72,29 @@ def run_evaluation(
     world = look_at(config, plugins)
     try:
         check_fit(config, plugins, world)
+        check_learning(config, plugins)
         plan = make_plan(config, world, source)
         known, _ = answer(plan.identity(), folder)
-        if known is not None and not retry_failed:
-            return known
-        seal = _unsealed(plan, world, folder, unseal=unseal)
-        with ExitStack() as held:
-            store, heart = held.enter_context(holding(folder, lambda: plan.facts(plugins, world)))
-            if seal is not None:
-                break_seal(seal, plan.sealed(world.upstream), folder)
-            account.go_on(store.usage())
-            again = INFRASTRUCTURE if retry_failed or store.meta(CUT_SHORT) else ()
-            run = _Evaluation(
-                plan, plugins, world, store, account, heard_by(heart, listener), stop or Event(), again
-            )
-            summary = run.play()
-        if seal is not None:
-            rates = {
-                row["condition"]: row["success_rate"] for row in cast("list[Any]", summary["conditions"])
-            }
-            log_scores(seal, plan.sealed(world.upstream), rates)
-        return summary
+        if known is None or retry_failed:
+            seal = _unsealed(plan, world, folder, unseal=unseal)
+            sitting = Sitting(account, listener, stop or Event(), retry_failed=retry_failed)
+            with holding(folder, lambda: plan.facts(plugins, world), sitting) as (store, sitting):
+                if seal is not None:
+                    break_seal(seal, plan.sealed(world.upstream), folder)
+                known = _Evaluation(plan, plugins, world, store, sitting).play()
+        _log_scores(plan, world, known)
+        return known
     finally:
         world.bridge.close()
+
+
+def _log_scores(plan: Plan, world: World, summary: JsonObject) -> None:
+    """Log what the scoring of a sealed split came to, also where an earlier session was killed before it did."""
+    seal = plan.config.evaluation.seal
+    if seal is not None and Path(seal).exists():
+        rows = cast("list[Any]", summary["conditions"])
+        rates = {row["condition"]: row["success_rate"] for row in rows}
+        log_scores(Path(seal), plan.sealed(world.upstream), rates)
 
 
 def _unsealed(plan: Plan, world: World, folder: Path, *, unseal: bool) -> Path | None:
@@ -117,24 +116,15 @@ def _unsealed(plan: Plan, world: World, folder: Path, *, unseal: bool) -> Path |
 class _Evaluation:
     """A session of an evaluation."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        plugins: Plugins,
-        world: World,
-        store: Store,
-        account: Account,
-        listener: Listener,
-        stop: Event,
-        again: tuple[Outcome, ...],
-    ) -> None:
+    def __init__(self, plan: Plan, plugins: Plugins, world: World, store: Store, sitting: Sitting) -> None:
         self._plan = plan
         self._config = plan.config
         self._plugins = plugins
         self._world = world
         self._store = store
-        self._account = account
-        self._listener = listener
+        self._account = sitting.account
+        self._listener = sitting.listener
+        self._scores = Counter[str]()
         self._watch = Watch(store, plan.config.campaign.max_excluded)
         self._school: School = school_of(plan.config, plugins, store, world.bridge.tools())
         self._learnt: dict[str, dict[str, Learnt]] = {name: {} for name in plan.learnt}
@@ -147,9 +137,9 @@ class _Evaluation:
             plan.config.seed,
             seed_in_task=world.capabilities.seed_in_task,
             heard=self._heard,
-            again=again,
-            stop=stop,
-            account=account,
+            again=sitting.again,
+            stop=sitting.stop,
+            account=sitting.account,
         )
 
     def play(self) -> JsonObject:
@@ -238,19 +228,17 @@ class _Evaluation:
     def _scored(self, condition: str, task: TaskSummary, season: int, rolled: Rolled) -> None:
         if rolled.graded:
             self._runs[condition][season][task.id] = rolled.graded[0]
+            self._scores.update(scored=1, succeeded=rolled.graded[0].success)
 
     def _heard(self, episode: Episode) -> None:
         self._watch.heard(episode)
         attempts = len(self._plan.conditions) * len(self._plan.held_out) * len(self._seasons)
         lessons = len(self._plan.learnt) * len(self._plan.environments) * self._config.skills.rollouts
-        scored = sum(len(run) for runs in self._runs.values() for run in runs)
         self._listener(
             Progress(
                 tasks=attempts,
-                designed=scored,
-                accepted=sum(
-                    item.success for runs in self._runs.values() for run in runs for item in run.values()
-                ),
+                designed=self._scores["scored"],
+                accepted=self._scores["succeeded"],
                 episodes=self._watch.episodes,
                 excluded=self._watch.excluded,
                 expected=max(self._watch.episodes, attempts + lessons),
