@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUN_DIR ?= runs/demo
-DISTRIBUTIONS := envharness_core plugins/flaky_tools plugins/llm
+BRIDGES := envharness_bridge_alfworld
+DISTRIBUTIONS := envharness_core plugins/flaky_tools plugins/llm $(BRIDGES)
 WITH_EXTRAS := 'envharness_core[report]' plugins/flaky_tools 'plugins/llm[offline]'
-MEMBERS := $(foreach member,$(WITH_EXTRAS),-e $(member))
 STAMP := $(VENV)/.installed
-SOURCES := envharness_core/src plugins/flaky_tools/src plugins/llm/src
-TESTS := envharness_core/tests plugins/flaky_tools/tests plugins/llm/tests tests
+WITH_BRIDGES := $(VENV)/.installed-bridges
+SOURCES := $(addsuffix /src,$(DISTRIBUTIONS))
+TESTS := $(addsuffix /tests,$(DISTRIBUTIONS)) tests
 
 .PHONY: demo pipeline test check format bench wheels clean
 
@@ -21,10 +22,10 @@ demo: $(STAMP)
 pipeline: $(STAMP)
 	examples/pipeline.sh runs/pipeline
 
-test: $(STAMP)
+test: $(WITH_BRIDGES)
 	$(BIN)/pytest
 
-check: $(STAMP)
+check: $(WITH_BRIDGES)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(SOURCES)
@@ -35,23 +36,30 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)
+bench: $(WITH_BRIDGES)
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/gate.py
 	$(BIN)/python benchmarks/retrieval.py
 	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/alfworld.py
 
 wheels: $(STAMP)
 	for distribution in $(DISTRIBUTIONS); do $(BIN)/python -m build --no-isolation --outdir dist $$distribution || exit 1; done
 
-$(STAMP): pyproject.toml constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
+$(STAMP): pyproject.toml constraints.txt $(addsuffix /pyproject.toml,$(filter-out $(BRIDGES),$(DISTRIBUTIONS)))
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt $(MEMBERS) --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt $(addprefix -e ,$(WITH_EXTRAS)) --group dev
 	touch $(STAMP)
+
+# What benchmarks bring. Two of ALFWorld's packages are compiled, which takes g++, cmake and minutes; one of them asks
+# for an interpreter that is called python.
+$(WITH_BRIDGES): $(STAMP) $(addsuffix /pyproject.toml,$(BRIDGES))
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --constraint constraints.txt $(addprefix -e ,$(BRIDGES))
+	touch $(WITH_BRIDGES)
 
 clean:
 	rm -rf $(VENV) dist runs

@@ -31,6 +31,7 @@ from envharness_core.jsondata import JsonObject
 from envharness_core.kinds import EXECUTOR, POLICY
 from envharness_core.page.write import MEGABYTES, write_page
 from envharness_core.plugins import Plugins
+from envharness_core.policy import check_policy
 from envharness_core.reshaped import is_reshaped, read_reshaped
 from envharness_core.seeds import Seeds
 from envharness_core.spec import ComponentSpec
@@ -256,11 +257,11 @@ def rollout_specs(
     with foreign("the stack"), build_stack(plugins, spec, stacked) as built:
         built.check()
         _rehearse(built, seed, task)
-        capabilities, tools = built.capabilities, built.tools()
+        capabilities, tools, ways = built.capabilities, built.tools(), built.solutions
     upstream = f"{capabilities.upstream} {capabilities.version}"
     design = Design(spec, upstream, task, stacked, _spec(policy, "policy"), limits, tuple(skills))
     with foreign("the policy"), closing(plugins.create(POLICY, design.policy, "policy")) as made:
-        made.check(tools)
+        check_policy(made, tools, ways)
     return [
         EpisodeSpec(
             design,

@@ -39,6 +39,12 @@ class Chain:
         links = [layer for _, layer in self.layers if isinstance(layer, Link)]
         return links[-1] if links else self.recorder
 
+    @property
+    def on(self) -> Recorder:
+        """The recorder of the leg that is on: the last one whose bridge was reset."""
+        begun = (recorder for recorder in reversed(self.recorders()) if len(recorder.log))
+        return next(begun, self.recorder)
+
     def recorders(self) -> list[Recorder]:
         """Return the recorders of all legs, in order."""
         return [self.recorder, *(recorder for leg in self.legs for recorder in leg.recorders())]
@@ -68,11 +74,12 @@ class Chain:
             leg.check()
 
     def rest(self) -> None:
-        """Have every layer, of all legs, let go of what only an episode needs."""
+        """Have every layer and every bridge, of all legs, let go of what only an episode needs."""
         for _, layer in self.layers:
             layer.rest()
         for leg in self.legs:
             leg.rest()
+        self.recorder.rest()
 
     def verdict(self) -> Verdict:
         """Ask the bridges themselves, past every layer.

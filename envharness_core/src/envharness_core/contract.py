@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from envharness_core.checks.bench import WORLDS, LayerBench
-from envharness_core.checks.bridge import BRIDGE_CHECKS, BridgeBench
+from envharness_core.checks.bridge import BRIDGE_CHECKS
+from envharness_core.checks.bridge_bench import BridgeBench
 from envharness_core.checks.drive import World
 from envharness_core.checks.layer import LAYER_CHECKS
 from envharness_core.checks.results import CheckResult, run_check
@@ -61,8 +62,12 @@ def check_bridge(
         ConfigError: there is no such bridge, or its config isn't allowed.
         PluginError: its plugin is broken.
     """
+    results = []
     with bridge_bench(plugins, bridge, tasks=tasks, texts=texts) as bench:
-        return [_told(heard, run_check(check, bench)) for check in BRIDGE_CHECKS]
+        for check in BRIDGE_CHECKS:
+            results.append(_told(heard, run_check(check, bench)))
+            bench.close()  # a bridge may hold a process of its own
+    return results
 
 
 def check_layer(

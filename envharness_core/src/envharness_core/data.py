@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Literal
 
-from attrs import Factory, evolve, field, frozen
+from attrs import Factory, evolve, field, frozen, validators
 
 from envharness_core.jsondata import Json, JsonObject
 
@@ -91,6 +91,21 @@ class TaskSummary:
     split: str
     summary: str
     metadata: JsonObject = Factory(dict)
+
+
+@frozen
+class Finding:
+    """One thing that a bridge needs, as its ``doctor`` found it.
+
+    Args:
+        part: what it is, such as ``games``.
+        holds: whether it is there.
+        detail: what was found, or what is missing and how to get it.
+    """
+
+    part: str = field(validator=validators.instance_of(str))
+    holds: bool = field(validator=validators.instance_of(bool))
+    detail: str = field(validator=validators.instance_of(str))
 
 
 @frozen

@@ -126,6 +126,7 @@ class Evidence:
         bridge: the benchmark's, as a second leg may name it.
         below: the layers that earlier rounds have put in place, innermost first; a candidate comes on top of them.
         resumable: whether a layer may take back an end of the benchmark's.
+        designer_notes: what the bridge says of its world beyond tools and state; empty where it says nothing.
     """
 
     task: TaskSummary
@@ -146,6 +147,7 @@ class Evidence:
     bridge: ComponentSpec
     below: tuple[ComponentSpec, ...] = ()
     resumable: bool = False
+    designer_notes: str = ""
 
 
 class Designer(Attachable, ABC, Generic[ConfigT]):

@@ -12,6 +12,7 @@ from envharness_core.data import (
     Action,
     Capabilities,
     EnvState,
+    Finding,
     Observation,
     ResetResponse,
     StepResponse,
@@ -153,6 +154,13 @@ class Bridge(Env, Generic[ConfigT]):
     """The splits that ``list_tasks`` knows."""
     env_state_schema: str
     """Which fields the state has, written for the author of a hook."""
+    designer_notes: str = ""
+    """What a designer should know of this world beyond tools and state.
+
+    How it speaks, how it refuses, what must not be promised. Every designer reads it: it gives no task's answer away.
+    """
+    solutions: tuple[str, ...] = ()
+    """The ways in which ``solution`` can solve a task, the default first; none where it knows none."""
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config
@@ -176,8 +184,33 @@ class Bridge(Env, Generic[ConfigT]):
         """Offer no dense signal."""
         return None
 
+    def solution(self, way: str) -> Sequence[Action] | None:
+        """Return actions by which the task is solved from the world as it stands, or None where ``way`` knows none now.
+
+        Asking changes nothing, and the same world gets the same answer; a task that is solved already takes no action.
+        For gold checks, scaffolds and tests only: nothing that an agent, a hook or a designer is shown leads here.
+
+        Args:
+            way: one of ``solutions``; the recorder lets no other through.
+        """
+        return None
+
+    def rest(self) -> None:
+        """Let go of what only an episode needs: it is over and its verdict taken; the next call is a reset or close.
+
+        It may come twice, and before any episode. By default there is nothing to let go of.
+        """
+
     def close(self) -> None:
         """Release nothing; a bridge that holds something overrides this."""
+
+    @classmethod
+    def doctor(cls, config: ConfigT) -> Sequence[Finding]:
+        """Say of each thing that the bridge needs beyond its package whether it is there, and how to get it.
+
+        ``envharness doctor`` asks the class, so that it gets an answer where no bridge can be made.
+        """
+        return ()
 
     def task_of(self, options: Mapping[str, Json]) -> str:
         """Return the task that reset's options name.

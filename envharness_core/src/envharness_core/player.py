@@ -31,7 +31,8 @@ from envharness_core.jsondata import JsonObject, copy_object
 from envharness_core.kinds import POLICY
 from envharness_core.outcome import GRADED, Outcome
 from envharness_core.plugins import Plugins
-from envharness_core.policy import Policy, Reply
+from envharness_core.policy import Ask, Policy, Reply
+from envharness_core.recordable import recordable
 from envharness_core.stacks import Stack, build_stack
 from envharness_core.trajectory import TrajectoryWriter
 
@@ -90,8 +91,7 @@ class Player:
         if verdict is None:
             self._drop(spec)
         else:
-            with suppress(*PLUGIN_FAULTS):  # the next reset will meet what is wrong
-                stack.rest()
+            self._rest(spec, stack)
         return Record(_episode(spec, played, verdict, play), play.writer.blob(), played.stop)
 
     def overdue(self) -> Record | None:
@@ -153,6 +153,12 @@ class Player:
         self._policies.move_to_end(key)
         return self._policies[key]
 
+    def _rest(self, spec: EpisodeSpec, stack: Stack) -> None:
+        try:
+            stack.rest()
+        except PLUGIN_FAULTS:  # the episode is graded: what fails afterwards costs the stack, not the episode
+            _close(self._stacks.pop(spec.design.stack_key, None))
+
     def _drop(self, spec: EpisodeSpec) -> None:
         _close(self._stacks.pop(spec.design.stack_key, None))
         _close(self._policies.pop(spec.design.policy_key, None))
@@ -196,11 +202,13 @@ def _loop(play: _Play) -> _Ending:
     options: JsonObject = {"task": design.task, "layer_seed": seeds.layers}
     first = stack.reset(seeds.env, options)
     play.writer.start(first)
+    if play.policy.privileged:
+        _ask(play, play.policy.consult, _oracle(play), stack.solutions)
     _ask(play, play.policy.start, first.instruction, stack.tools(), seeds.policy, design.skills)
     observation = first.observation
     while True:
         reply, seconds = _replied(play, observation)
-        written = _ask(play, _recordable, reply)
+        written = _ask(play, recordable, reply)
         for number in range(max(1, len(reply.actions))):
             response = _step(play, reply, written, number, seconds if number == 0 else 0.0)
             if response.terminated:
@@ -287,40 +295,12 @@ def _with_dense_reward(
         ), None
 
 
-def _recordable(reply: Reply) -> Reply:
-    """Return a copy of a reply that can be written down, whatever a policy put into its arguments."""
-    return Reply(tuple([_recorded(action) for action in reply.actions]), reply.text, reply.usage)
-
-
-def _recorded(action: Action) -> Action:
-    try:
-        return _plain(action)
-    except (EnvHarnessError, TypeError, ValueError, RecursionError):
-        name = action.name
-        plain = type(name) is str and name.isascii()
-        return Action(name if plain else _printed(name), {"malformed": _printed(action.kwargs)})
-
-
-def _printed(value: object) -> str:
-    try:
-        return ascii(value)[:2000]
-    except PLUGIN_FAULTS:  # nested too deeply, a number of too many digits, a repr that raises
-        return f"{type(value).__name__}, which can't be printed"
-
-
-def _plain(action: Action) -> Action:
-    name = action.name
-    if type(name) is not str or not name.isascii():
-        (name,) = copy_object({name: None})  # a name is text, as a key is
-    return Action(name, copy_object(action.kwargs))
-
-
 def _ask(play: _Play, call: Any, *args: object) -> Any:
     began = play.clock.elapsed
     play.asking = True
     try:
         return call(*args)
-    except ProviderError:
+    except (ProviderError, _Ending):
         raise
     except ContextError as error:
         raise _Ending(Outcome.AGENT_LIMIT, f"the agent's context is full: {error}") from error
@@ -331,6 +311,21 @@ def _ask(play: _Play, call: Any, *args: object) -> Any:
     finally:
         play.asking = False
         play.policy_seconds += play.clock.elapsed - began
+
+
+def _oracle(play: _Play) -> Ask:
+    """Return what a privileged policy asks the bridge by; whatever fails or hangs in there is the environment's."""
+
+    def ask(way: str) -> tuple[Action, ...] | None:
+        play.asking = False
+        try:
+            return play.stack.solution(way)
+        except BridgeError as error:
+            raise _Ending(Outcome.ENV_ERROR, _said(error)) from error
+        finally:
+            play.asking = True
+
+    return ask
 
 
 def _episode(

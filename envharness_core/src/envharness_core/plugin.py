@@ -98,6 +98,9 @@ def envharness_designers() -> Iterable[Component[Designer]]:
 @hookimpl
 def envharness_policies() -> Iterable[Component[Policy]]:
     """Yield the policies that need no model."""
+    yield _component(
+        "expert", "policies.expert:Expert", "ExpertConfig", "plays the bridge's own solution: an oracle"
+    )
     yield _component("person", "policies.person:Person", None, "asks whoever sits at the terminal")
     yield _component("random", "policies.random:RandomPolicy", "RandomConfig", "calls tools by chance")
     yield _component(

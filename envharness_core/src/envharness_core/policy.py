@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Generic
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeAlias
 
 from attrs import Factory, frozen
 
@@ -13,6 +13,9 @@ from envharness_core.data import Action, Observation
 from envharness_core.jsondata import JsonObject
 from envharness_core.session import Attachable
 from envharness_core.tools import Tool
+
+Ask: TypeAlias = Callable[[str], Sequence[Action] | None]
+"""What a privileged policy asks the bridge by: a way's name in, actions that solve the task from here out."""
 
 
 @frozen
@@ -49,6 +52,9 @@ class Policy(Attachable, ABC, Generic[ConfigT]):
     repeats: bool = False
     """Whether it answers the same in every rollout of a task, whatever its seed, as a model at temperature 0 does."""
 
+    privileged: bool = False
+    """Whether it is told the bridge's own solutions: an oracle, for tests, scaffolds and gold checks."""
+
     def __init__(self, config: ConfigT) -> None:
         self.config = config
 
@@ -73,9 +79,35 @@ class Policy(Attachable, ABC, Generic[ConfigT]):
             ContextError: the agent's context is full; the episode ends as ``agent_limit`` and is graded.
         """
 
+    def consult(self, ask: Ask, ways: tuple[str, ...]) -> None:
+        """Take what a privileged policy may ask; called before ``start``, and only where ``privileged``.
+
+        Also called before a run begins, with nobody to ask: each answer is then None.
+
+        Args:
+            ask: gives actions that solve the task from the world as it stands, by one of the ways (an empty one is the
+                bridge's first), or None where that way knows none now. It stays valid in the episode; the time that it
+                takes is the policy's.
+            ways: those that the bridge knows.
+
+        Raises:
+            ConfigError: the policy needs a way that isn't there.
+        """
+
     def check(self, tools: Sequence[Tool]) -> None:
         """Refuse, before a run begins, tools that the policy's config doesn't fit.
 
         Raises:
             ConfigError: names the field and what is allowed.
         """
+
+
+def check_policy(policy: Policy, tools: Sequence[Tool], ways: tuple[str, ...]) -> None:
+    """Have a policy refuse, before anything is played, tools and ways that its config doesn't fit.
+
+    Raises:
+        ConfigError: names the field and what is allowed.
+    """
+    policy.check(tools)
+    if policy.privileged:
+        policy.consult(lambda _: None, ways)

@@ -28,10 +28,12 @@ from envharness_core.errors import (
     PLUGIN_FAULTS,
     BridgeError,
     CheckpointError,
+    ConfigError,
     DataError,
     EnvHarnessError,
     LayerError,
     VerifierError,
+    unknown,
 )
 from envharness_core.events import Event, EventLog, encoded
 from envharness_core.jsondata import Json, JsonObject, copy_object
@@ -169,6 +171,29 @@ class Recorder(Env):
         dense = self._bridge.step_reward(info)
         return None if dense is None else checked_number(dense, "step_reward")
 
+    def solution(self, way: str = "") -> tuple[Action, ...] | None:
+        """Ask the bridge for actions that solve the task from here; for the stack that built it, not for layers.
+
+        Args:
+            way: one of the bridge's ``solutions``; the first by default.
+
+        Raises:
+            ConfigError: the bridge knows no such way.
+        """
+        known = self._bridge.solutions
+        if not known:
+            raise ConfigError(f"{self._name} knows no solutions to its tasks: use another bridge or policy")
+        if way and way not in known:
+            raise unknown("way", way, known, where=f"solutions of {self._name}")
+        with self._border("solution"):
+            found = self._bridge.solution(way or known[0])
+            return None if found is None else self._checked_solution(found)
+
+    def rest(self) -> None:
+        """Have the bridge let go of what only an episode needs."""
+        with self._border("rest"):
+            self._bridge.rest()
+
     def save_state(self) -> JsonObject:
         """Return the bridge's state and the events that led to it.
 
@@ -214,6 +239,15 @@ class Recorder(Env):
         self._closed = True
         with self._border("close"):
             self._bridge.close()
+
+    def _checked_solution(self, found: object) -> tuple[Action, ...]:
+        if not isinstance(found, Sequence) or not all(isinstance(action, Action) for action in found):
+            raise DataError("", f"expected a sequence of Actions, got {found!r:.200}")
+        for index, action in enumerate(found):
+            problem = self._toolbox.problem_with(action)
+            if problem is not None:
+                raise DataError(f"[{index}]", problem)
+        return tuple(Action(action.name, copy_object(action.kwargs, "kwargs")) for action in found)
 
     def _refuse_another(self, seed: int, task: Json) -> None:
         admitted, self._admitted = self._admitted, None

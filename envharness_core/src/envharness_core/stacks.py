@@ -9,7 +9,7 @@ from attrs import evolve
 
 from envharness_core.chain import Chain
 from envharness_core.converter import structure
-from envharness_core.data import Verdict
+from envharness_core.data import Action, Verdict
 from envharness_core.env import Bridge
 from envharness_core.errors import ConfigError, PluginError
 from envharness_core.events import Event
@@ -63,8 +63,35 @@ class Stack(Guard):
         self._chain.check()
 
     def rest(self) -> None:
-        """Let go of what only an episode needs, such as the process of sandboxed rules; the next call is a reset."""
+        """Let go of what only an episode needs, such as the process of sandboxed rules.
+
+        The verdict has been taken: the next call is a reset or close.
+
+        Raises:
+            EnvHarnessError: a bridge or a layer couldn't, and should be made anew.
+        """
         self._chain.rest()
+
+    @property
+    def solutions(self) -> tuple[str, ...]:
+        """The ways in which the bridge of the leg that is on can solve its tasks."""
+        return self._chain.on.bridge.solutions
+
+    def solution(self, way: str = "") -> tuple[Action, ...] | None:
+        """Return actions that solve the task of the leg that is on, from here; None where the way knows none now.
+
+        For gold checks, scaffolds and tests: no layer, hook or designer can reach it, and of policies only one that is
+        ``privileged``.
+
+        Args:
+            way: one of ``solutions``; the first by default.
+
+        Raises:
+            ConfigError: the bridge knows no such way.
+            BridgeError: the bridge failed, or what it said fits none of its tools.
+        """
+        self._refuse_new("solution")
+        return self._chain.on.solution(way)
 
     def evaluate(self) -> Verdict:
         """Return the verdict of the bridges themselves; no layer is asked."""

@@ -97,6 +97,25 @@ def test_tasks_are_listed_by_split() -> None:
     assert rows[0]["metadata"].keys() == {"solutions", "needs_fraction"}
 
 
+@pytest.mark.parametrize(
+    "bridge", ['{use = "testing/text_world", limit = 2}', '{"use": "testing/text_world", "limit": 2}']
+)
+def test_a_bridge_may_be_a_table_wherever_one_is_named(bridge: str) -> None:
+    doubles = ("--plugin", "testing=envharness_core.testing.plugin", "--json")
+    assert [row["id"] for row in answer("tasks", bridge, "--split", "test", *doubles)] == ["lamp", "book"]
+    played = answer("rollout", bridge, "ring", "--policy", "expert", "--steps", "9", *doubles)
+    assert [episode["steps"] for episode in played["episodes"]] == [9]  # there is no way within the limit
+    checked = answer("check", bridge, "--text", "look", *doubles)
+    assert checked["component"] == {"use": "testing/text_world", "limit": 2}
+    assert checked["failed"] == 0
+
+
+def test_a_wrong_option_of_a_full_name_is_told() -> None:
+    done = envharness("check", '{use = "core/toy24", size = 1}')
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "(core/toy24): unknown key 'size'; known: none" in done.stderr
+
+
 def test_plugins_lists_the_core() -> None:
     rows = {row["name"]: row for row in answer("plugins", "--json")}
     types = [component["type"] for component in rows["core"]["components"]]

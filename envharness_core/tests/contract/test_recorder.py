@@ -13,7 +13,7 @@ from envharness_core.errors import BridgeError, CheckpointError, ConfigError, La
 from envharness_core.jsondata import JsonObject
 from envharness_core.recorder import Recorder
 from envharness_core.testing import Counter, TextWorld
-from envharness_core.testing.doubles import Failing, FailingConfig
+from envharness_core.testing.doubles import Dice, Failing, FailingConfig
 
 TASK: Any = {"task": "three"}
 
@@ -179,6 +179,44 @@ def test_a_state_of_another_kind_is_refused() -> None:
     for state in states:
         with pytest.raises(CheckpointError, match="not a recorder's state"):
             Recorder(Counter()).load_state(state)
+
+
+def test_a_solution_is_asked_of_known_ways_alone_and_leaves_no_trace_in_the_log() -> None:
+    recorder = started(Counter())
+    before = recorder.log.events()
+    assert (
+        recorder.solution("count") == recorder.solution() == (Action("add", {"amount": 3}), Action("submit"))
+    )
+    assert recorder.log.events() == before
+    with pytest.raises(
+        ConfigError, match=r"solutions of Counter: unknown way 'cuont' \(did you mean 'count'"
+    ):
+        recorder.solution("cuont")
+    with pytest.raises(ConfigError, match="Dice knows no solutions"):
+        started(Dice()).solution()
+
+
+@pytest.mark.parametrize(
+    ("solution", "says"),
+    [
+        (3, "expected a sequence of Actions, got 3"),
+        (["add"], r"expected a sequence of Actions, got \['add'\]"),
+        ([Action("add"), Action("sub")], r"\[1\]: unknown tool 'sub'"),
+        ([Action("add", {"amount": "x"})], r"\[0\]: add: Expected `int`"),
+        (OSError("no planner"), "solution: OSError: no planner"),
+    ],
+)
+def test_what_is_no_solution_is_a_bridge_error(solution: Any, says: str) -> None:
+    with pytest.raises(BridgeError, match=says):
+        started(returning(solution=solution)).solution()
+
+
+def test_who_holds_a_solution_cannot_change_the_bridges() -> None:
+    kept = [Action("add", {"amount": 3})]
+    recorder = started(returning(solution=kept))
+    for action in recorder.solution() or ():
+        action.kwargs.clear()
+    assert recorder.solution() == (Action("add", {"amount": 3}),)
 
 
 def test_a_loaded_recorder_knows_that_the_episode_has_moved() -> None:

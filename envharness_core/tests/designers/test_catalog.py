@@ -66,6 +66,16 @@ def test_detours_and_failures_are_no_part_of_the_way() -> None:
     assert [str(action) for action in way[:2]] == [str(Action(**DETOUR[3])), str(Action(**DETOUR[4]))]  # type: ignore[arg-type]
 
 
+def test_what_the_text_alone_tells_is_no_detour() -> None:
+    """In a world whose data stay the same, something has happened all the same when its text says so."""
+    actions = [*[{"name": "add", "kwargs": {"amount": 1}}] * 3, {"name": "submit", "kwargs": {}}]
+    plugins = Plugins({"quiet": "quiet_world"})
+    (won,) = rollout("quiet", "three", {"use": "scripted", "actions": actions}, plugins=plugins)
+    assert won.episode.success
+    (way,) = all_ways([won.trajectory], histories([won.trajectory]))
+    assert [action.name for action in way] == ["add", "add", "add", "submit"]
+
+
 def test_the_log_is_found_to_be_a_history_and_the_numbers_are_not() -> None:
     assert histories([played(*DETOUR, {"name": "stop", "kwargs": {}})]) == ("log",)
     assert histories([]) == ()

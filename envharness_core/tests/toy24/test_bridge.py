@@ -69,6 +69,59 @@ def test_text_and_data_of_an_observation() -> None:
     assert observation.text.splitlines()[2:] == ["Log:", "8 / 3 = 8/3", "undo"]
 
 
+def solves(bridge: Toy24) -> bool:
+    """Do what its search says, to the end; False where it says that nothing helps."""
+    actions = bridge.solution("search")
+    if actions is None:
+        return False
+    ends = [bridge.step(action).terminated for action in actions]
+    assert not ends or ends.index(True) == len(ends) - 1
+    assert bridge.evaluate().success
+    return True
+
+
+@pytest.mark.parametrize("number", range(len(puzzles.SPLITS)))
+def test_the_search_solves_every_puzzle(number: int) -> None:
+    for task in Toy24().list_tasks(puzzles.SPLITS[number]):
+        assert solves(started(task.id))
+
+
+@given(st.lists(ACTIONS, max_size=6), st.integers(0, 6))
+def test_the_search_solves_what_undo_can_still_save_and_asking_changes_nothing(
+    actions: list[Action], replayed: int
+) -> None:
+    bridge = started("1-4-8-11")
+    done = False
+    for number, action in enumerate(actions):
+        if number == replayed and not done:
+            bridge.notify_replay_complete()
+        if not done:
+            done = bridge.step(action).terminated
+    before = bridge.save_state()
+    hopeless = bridge.solution("search") is None
+    assert bridge.save_state() == before
+    if done:
+        assert hopeless != bridge.evaluate().success
+    elif replayed >= len(actions):
+        assert not hopeless  # back to the start, at worst
+    assert solves(bridge) != hopeless
+
+
+def test_a_setup_can_leave_what_no_search_solves() -> None:
+    bridge = started()
+    bridge.step(combine(2, 3, "-"))  # 8 - 8 = 0, and 3, 3, 0 don't make 24
+    assert [action.name for action in bridge.solution("search") or ()] == ["undo", *["combine"] * 3]
+    bridge.notify_replay_complete()
+    assert bridge.solution("search") is None
+
+
+def test_a_win_that_was_resumed_has_only_to_be_submitted() -> None:
+    bridge, _ = won()
+    assert bridge.solution("search") == ()
+    bridge.resume()
+    assert bridge.solution("search") == [STOP]
+
+
 def test_stop_ends_without_success() -> None:
     bridge = started()
     last = bridge.step(STOP)

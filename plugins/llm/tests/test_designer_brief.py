@@ -82,6 +82,13 @@ def test_the_prompt_names_every_tool_field_layer_helper_and_module() -> None:
     assert "at most 50 actions" in text
 
 
+def test_what_the_bridge_says_of_its_world_is_a_section_of_its_own() -> None:
+    notes = "It refuses by silence.\nNothing can be undone."
+    for stage in ("diagnose", "propose"):
+        assert f"# What to know of this world\n\n{notes}\n\n# " in shown(stage, {"designer_notes": notes})
+        assert "What to know of this world" not in shown(stage, {"designer_notes": ""})
+
+
 def test_nothing_is_left_to_fill_in() -> None:
     for stage in ("diagnose", "propose"):
         assert "${" not in shown(stage)

@@ -28,7 +28,7 @@ class Facts:
         upstream: the benchmark and its version.
         seed_in_task: whether the seed is part of the task.
         tasks: the run's tasks, in its order.
-        tools, env_state_schema, resumable: the bridge's.
+        tools, env_state_schema, designer_notes, resumable: the bridge's.
         layers: every layer that was installed.
         parts: the tasks of each run that this one was merged from, which were designed without knowing of each
             other; one part where it wasn't.
@@ -39,6 +39,7 @@ class Facts:
     tasks: tuple[TaskSummary, ...]
     tools: tuple[Tool, ...]
     env_state_schema: str
+    designer_notes: str
     resumable: bool
     layers: tuple[Offer, ...]
     parts: tuple[tuple[str, ...], ...]
@@ -80,6 +81,7 @@ def read_facts(store: Store) -> Facts:
         tasks=tasks,
         tools=tuple(Tool.described(**tool) for tool in stored["tools"]),
         env_state_schema=stored["env_state_schema"],
+        designer_notes=stored.get("designer_notes", ""),
         resumable=stored.get("resumable", False),
         layers=structure(stored["layers"], tuple[Offer, ...], "world.layers"),
         parts=tuple(tuple(part) for part in parts),
@@ -99,6 +101,7 @@ def _world(plugins: Plugins, world: World) -> JsonObject:
             "tasks": [unstructure(task) for task in world.tasks],
             "tools": tools,
             "env_state_schema": world.bridge.env_state_schema,
+            "designer_notes": world.bridge.designer_notes,
             "resumable": world.capabilities.resumable,
             "layers": [unstructure(offer) for offer in offers(plugins)],
         },

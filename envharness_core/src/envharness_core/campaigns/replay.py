@@ -222,6 +222,7 @@ class _Replayer:
             seed=config.seed,
             tools=facts.tools,
             env_state_schema=facts.env_state_schema,
+            designer_notes=facts.designer_notes,
             resumable=facts.resumable,
             layers=facts.layers,
             demonstrator=config.demonstrator,

@@ -166,6 +166,7 @@ class _Run:
             seed=config.seed,
             tools=tuple(bridge.tools()),
             env_state_schema=bridge.env_state_schema,
+            designer_notes=bridge.designer_notes,
             resumable=self._world.capabilities.resumable,
             layers=offers(self._plugins),
             demonstrator=config.demonstrator,

@@ -39,7 +39,7 @@ class Workshop:
         config: how rollouts are spent.
         limits: what an episode may take.
         seed: the run's.
-        tools, env_state_schema, resumable: the bridge's.
+        tools, env_state_schema, designer_notes, resumable: the bridge's.
         layers: every installed layer, as a designer is shown it.
         demonstrator: a policy to learn a way from where the policy has none, or None.
         trajectory: loads an episode's trajectory.
@@ -54,6 +54,7 @@ class Workshop:
     seed: int
     tools: tuple[Tool, ...]
     env_state_schema: str
+    designer_notes: str
     resumable: bool
     layers: tuple[Offer, ...]
     demonstrator: ComponentSpec | None
@@ -143,6 +144,7 @@ def evidence_of(
         bridge=base.bridge,
         below=base.layers,
         resumable=shop.resumable,
+        designer_notes=shop.designer_notes,
     )
 
 

@@ -15,6 +15,7 @@ from envharness_core.episode import Design
 from envharness_core.errors import BridgeError, ConfigError, EnvHarnessError, foreign, unknown
 from envharness_core.kinds import BRIDGE, DESIGNER, EMBEDDER, EXTRACTOR, OBJECTIVE, POLICY
 from envharness_core.plugins import Plugins
+from envharness_core.policy import check_policy
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import build_stack
 
@@ -60,7 +61,7 @@ def check_fit(config: RunConfig, plugins: Plugins, world: World) -> None:
     for spec in (config.policy, config.demonstrator, config.report.weaker, config.report.stronger):
         if spec is not None:
             with foreign(f"policy {spec.use}"), closing(plugins.create(POLICY, spec, "policy")) as policy:
-                policy.check(tools)
+                check_policy(policy, tools, world.bridge.solutions)
                 if spec is config.policy and policy.repeats:
                     _refuse_rates(config, plugins, world)
     with foreign(f"designer {config.designer.use}"):
@@ -87,8 +88,9 @@ def _refuse_rates(config: RunConfig, plugins: Plugins, world: World) -> None:
     same_world = world.capabilities.seed_in_task and world.capabilities.deterministic
     if same_world and objective.band is not None and config.campaign.rollouts > 1:
         raise ConfigError(
-            "policy: it answers the same in every rollout (temperature 0), so its success rate can't be brought into a "
-            "band of rates: set policy.temperature above 0, or campaign.rollouts = 1"
+            "policy: it answers the same in every rollout (a model at temperature 0, or an expert), so its success "
+            "rate can't be brought into a band of rates: set policy.temperature above 0, use another policy, or set "
+            "campaign.rollouts = 1"
         )
 
 

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import cast
 
-from attrs import define, field
-
 from envharness_core.chain import Chain
 from envharness_core.checked import checked_reset, checked_response
+from envharness_core.checks.bridge_bench import NOT_DETERMINISTIC, BridgeBench
 from envharness_core.checks.drive import (
-    Driver,
     as_json,
     ended,
     go_on,
@@ -21,8 +19,9 @@ from envharness_core.checks.drive import (
     snapshot,
     vandalise,
 )
+from envharness_core.checks.offered import rest_is_over_at_a_reset, solves_its_tasks
 from envharness_core.checks.results import Check, fail, require, require_same
-from envharness_core.data import Action, Capabilities, ResetResponse, TaskSummary
+from envharness_core.data import Action, Capabilities, TaskSummary
 from envharness_core.env import Bridge
 from envharness_core.errors import ConfigError
 from envharness_core.jsondata import JsonObject, copy_object
@@ -31,40 +30,7 @@ from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import Stack
 from envharness_core.tools import Tool
 
-_NOT_DETERMINISTIC = "declared non-deterministic: not compared"
 _SEARCHED = 30  # random episodes in which an end is looked for
-
-
-@define
-class BridgeBench:
-    """A bridge under test: how to make one, which tasks to play, and texts for its text arguments."""
-
-    make: Callable[[], Bridge]
-    tasks: tuple[str, ...]
-    texts: tuple[str, ...] = ()
-    seed: int = 0
-    _opened: list[Bridge] = field(factory=list)
-
-    def fresh(self) -> Bridge:
-        """Make one that the bench closes in the end."""
-        bridge = self.make()
-        self._opened.append(bridge)
-        return bridge
-
-    def driver(self, number: int = 0) -> Driver:
-        """Return a source of actions; equal numbers draw equally."""
-        return Driver(self.seed * 1000 + number, self.texts)
-
-    def started(self, number: int = 0) -> tuple[Bridge, ResetResponse]:
-        """Make one and reset it to the first task."""
-        bridge = self.fresh()
-        return bridge, bridge.reset(self.seed + number, {"task": self.tasks[0]})
-
-    def close(self) -> None:
-        """Close every bridge that was made."""
-        while self._opened:
-            with suppress(Exception):  # what closing may do wrong has a check of its own
-                self._opened.pop().close()
 
 
 def declares_itself(bench: BridgeBench) -> None:
@@ -77,6 +43,10 @@ def declares_itself(bench: BridgeBench) -> None:
     require(len(set(bridge.splits)) == len(bridge.splits), "splits: a name comes twice")
     schema = bridge.env_state_schema
     require(isinstance(schema, str) and schema.strip(), "env_state_schema: expected words")
+    require(isinstance(bridge.designer_notes, str), "designer_notes: expected words, or an empty text")
+    ways = bridge.solutions
+    named = isinstance(ways, tuple) and all(isinstance(way, str) and way for way in ways)
+    require(named and len(set(ways)) == len(ways), "solutions: expected a tuple of different names")
 
 
 def offers_tools(bench: BridgeBench) -> None:
@@ -153,7 +123,7 @@ def returns_strict_json(bench: BridgeBench) -> None:
 def same_seed_repeats(bench: BridgeBench) -> str | None:
     """Determinism: the same task, seed and actions give the same observations and verdict."""
     if not bench.fresh().capabilities.deterministic:
-        return _NOT_DETERMINISTIC
+        return NOT_DETERMINISTIC
     for number, task in enumerate(bench.tasks):
         one, two = (play(bench.fresh(), task, bench.driver(number), seed=number) for _ in range(2))
         require_same(one, two, f"task {task!r}, played twice")
@@ -163,7 +133,7 @@ def same_seed_repeats(bench: BridgeBench) -> str | None:
 def reset_forgets(bench: BridgeBench) -> str | None:
     """Determinism: a reset after a dirty episode equals a fresh bridge."""
     if not bench.fresh().capabilities.deterministic:
-        return _NOT_DETERMINISTIC
+        return NOT_DETERMINISTIC
     used = bench.fresh()
     for number, task in enumerate([*bench.tasks, bench.tasks[0]]):
         fresh = play(bench.fresh(), task, bench.driver(number), seed=number, steps=5)
@@ -181,7 +151,7 @@ def instances_are_apart(bench: BridgeBench) -> str | None:
     other.close()
     require_same(before, snapshot(one), "while another instance played")
     if not one.capabilities.deterministic:
-        return _NOT_DETERMINISTIC
+        return NOT_DETERMINISTIC
     alone, again = bench.started()
     expected = go_on(alone, again.observation, bench.driver(1))
     require_same(expected, go_on(one, first.observation, bench.driver(1)), "after another instance played")
@@ -222,7 +192,7 @@ def evaluate_changes_nothing(bench: BridgeBench) -> str | None:
             tape = play(bench.fresh(), task, bench.driver(number), seed=number, steps=8)
             unasked = [cast("JsonObject", item)["response"] for item in tape[1:-1]]
             require_same(unasked, [*asked[1:]], "steps after evaluate() was asked between them")
-    return None if bench.fresh().capabilities.deterministic else _NOT_DETERMINISTIC
+    return None if bench.fresh().capabilities.deterministic else NOT_DETERMINISTIC
 
 
 def hands_out_copies(bench: BridgeBench) -> None:
@@ -285,7 +255,7 @@ def saves_and_loads(bench: BridgeBench) -> str | None:
             require_same(saved, copy_object(other.save_state()), f"saved again after {steps} steps")
         if capabilities.deterministic and not ended(tape):
             _go_on_alike(bench, bridge, used)
-    return None if capabilities.deterministic else _NOT_DETERMINISTIC
+    return None if capabilities.deterministic else NOT_DETERMINISTIC
 
 
 def _go_on_alike(bench: BridgeBench, one: Bridge, two: Bridge) -> None:
@@ -393,6 +363,8 @@ BRIDGE_CHECKS: tuple[Check[BridgeBench], ...] = (
     replay_keeps_the_world,
     resumes_or_refuses,
     malformed_calls_change_nothing,
+    solves_its_tasks,
+    rest_is_over_at_a_reset,
     closes,
 )
 """The checks of a bridge, in the order of its life."""

@@ -75,8 +75,9 @@ def _is(plugins: Plugins, spec: ComponentSpec, wanted: str) -> bool:
         try:
             plugins.find(kind, spec.use).configure(spec.config, kind.name)
         except ConfigError:
-            names = [short_name(found.full_name) for found in plugins.components(kind)]
-            if spec.use in names:
+            full = [found.full_name for found in plugins.components(kind)]
+            names = [short_name(name) for name in full]
+            if spec.use in (*names, *full):
                 raise
             known += names
         else:

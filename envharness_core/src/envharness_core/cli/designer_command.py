@@ -229,6 +229,7 @@ def _workshop(
         seed=config.seed,
         tools=tuple(world.bridge.tools()),
         env_state_schema=world.bridge.env_state_schema,
+        designer_notes=world.bridge.designer_notes,
         resumable=world.capabilities.resumable,
         layers=offers(plugins),
         demonstrator=config.demonstrator,

@@ -13,7 +13,7 @@ _COMMANDS = {
     "compare": "Compare what evaluations found.",
     "config": "Print a config with everything resolved.",
     "designer": "Show what a designer is told of a task.",
-    "doctor": "Say what holds on this machine.",
+    "doctor": "Say what holds on this machine, or what a bridge needs.",
     "eval": "Score a policy with and without skills on held-out tasks.",
     "export": "Write a run's episodes, or its accepted stacks, to a file.",
     "play": "Play a task yourself, under any layers.",

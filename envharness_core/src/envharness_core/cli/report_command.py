@@ -12,7 +12,7 @@ from rich.table import Table
 from envharness_core.api import report_html
 from envharness_core.campaigns.summary import accepted_rates, rate_band, rates_before, summarise
 from envharness_core.cli.options import folder_argument, json_option, opened, print_json
-from envharness_core.cli.tables import console, histogram, print_summary
+from envharness_core.cli.tables import console, histogram, print_summary, task_column
 from envharness_core.config import RunConfig, make_config
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.page.write import MEGABYTES
@@ -138,7 +138,7 @@ def _print_outcomes(results: list[JsonObject]) -> None:
 
 
 def _print_tasks(results: list[JsonObject]) -> None:
-    table = Table("task", "status", "baseline", "tried", "last word", title="tasks", title_justify="left")
+    table = Table(task_column(40), "status", "baseline", "tried", "last word", title="tasks", title_justify="left")
     for result in cast("list[Any]", results):
         base = result["baseline"]
         tried = "\n".join(_attempt(attempt) for attempt in result["attempts"])

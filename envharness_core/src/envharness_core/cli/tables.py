@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from envharness_core.jsondata import JsonObject
 
@@ -21,6 +21,11 @@ def console() -> Console:
     """Return a console for stdout; wide enough for a table where there is no terminal."""
     plain = Console(markup=False, emoji=False, highlight=False)
     return plain if plain.is_terminal else Console(markup=False, emoji=False, highlight=False, width=120)
+
+
+def task_column(width: int | None = None) -> Column:
+    """Return a column for tasks' ids, which are there to be copied: never cut, on one line where there is no width."""
+    return Column("task", no_wrap=width is None, overflow="fold", max_width=width)
 
 
 def print_summary(summary: JsonObject, folder: Path) -> None:

@@ -8,7 +8,7 @@ import click
 from rich.table import Table
 
 from envharness_core.cli.options import clean_stdout, component, json_option, plugin_option, print_json
-from envharness_core.cli.tables import console
+from envharness_core.cli.tables import console, task_column
 from envharness_core.converter import unstructure
 from envharness_core.data import TaskSummary
 from envharness_core.errors import BridgeError, ConfigError, foreign
@@ -52,7 +52,7 @@ def command(
     if as_json:
         print_json([_row(task) for task in tasks])
         return
-    table = Table("task", "split", "summary", "metadata")
+    table = Table(task_column(), "split", "summary", "metadata")
     for task in tasks:
         details = ", ".join(f"{key} {value}" for key, value in task.metadata.items())
         table.add_row(task.id, task.split, task.summary, details)
@@ -70,7 +70,7 @@ def _list_reshaped(
     if as_json:
         print_json([unstructure(task) for task in tasks])
         return
-    table = Table("task", "layers", "successes of rollouts")
+    table = Table(task_column(), "layers", "successes of rollouts")
     for task in tasks:
         rates = [
             f"{name} {rate['successes']}/{rate['graded']}"

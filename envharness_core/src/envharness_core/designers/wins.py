@@ -91,8 +91,10 @@ def _without_detours(trajectory: Trajectory, history: Sequence[str]) -> tuple[Ac
     places = [_place(shown, history) for shown in _observations(trajectory)]
     actions = [event.action for event in _played(trajectory)[1:]]
     way: list[tuple[bytes, Action]] = []
-    for before, after, action in zip(places, places[1:], actions, strict=False):
+    for number, (before, after, action) in enumerate(zip(places, places[1:], actions, strict=False), start=1):
         way.append((before, action))
+        if number == len(actions):  # what won is no detour, whatever it shows
+            break
         earlier = next((index for index, (place, _) in enumerate(way) if place == after), None)
         if earlier is not None:
             del way[earlier:]
@@ -100,9 +102,10 @@ def _without_detours(trajectory: Trajectory, history: Sequence[str]) -> tuple[Ac
 
 
 def _place(shown: JsonObject, history: Sequence[str]) -> bytes:
+    """Return where one is, by all that is shown; the text of a world with a history tells that too, so it is left out."""
     data: Any = shown["data"]
     told = {key: value for key, value in data.items() if key not in history}
-    return canonical(told or shown["text"])
+    return canonical(told if told and history else [told, shown["text"]])
 
 
 def _extends(earlier: Any, later: Any) -> bool:

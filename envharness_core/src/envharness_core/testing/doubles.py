@@ -37,6 +37,7 @@ class Counter(Bridge[NoConfig]):
     capabilities = Capabilities(upstream="counter", version="1", snapshot="live", resumable=True)
     splits = ("train", "test")
     env_state_schema = "count: int, the count\nsubmitted: bool, whether it was submitted"
+    solutions: tuple[str, ...] = ("count",)
 
     def __init__(self, config: NoConfig | None = None) -> None:
         super().__init__(config or NoConfig())
@@ -102,6 +103,13 @@ class Counter(Bridge[NoConfig]):
         """Take the submission back."""
         self._submitted = False
 
+    def solution(self, way: str) -> Sequence[Action] | None:
+        """Add what is missing, and submit; None where something else was submitted."""
+        missing = _GOALS.get(self._task, 0) - self._count
+        if self._submitted:
+            return None if missing else ()
+        return [*([Action("add", {"amount": missing})] if missing else []), Action("submit")]
+
 
 @cache
 def _counter_tools() -> tuple[Tool, ...]:
@@ -114,6 +122,7 @@ class Dice(Counter):
     capabilities = Capabilities(
         upstream="dice", version="1", snapshot="live", resumable=True, deterministic=False
     )
+    solutions = ()
 
     def step(self, action: Action) -> StepResponse:
         """Roll, or submit."""
@@ -130,7 +139,7 @@ class FailingConfig:
         after: how many calls of it succeed before, in each instance.
     """
 
-    call: Literal["reset", "step", "observe", "evaluate", "close", "step_reward"] = "step"
+    call: Literal["reset", "step", "observe", "evaluate", "close", "step_reward", "solution", "rest"] = "step"
     after: int = field(default=0, validator=validators.ge(0))
 
 
@@ -166,6 +175,15 @@ class Failing(Counter):
         """Offer nothing, until that fails."""
         self._fail("step_reward")
         return super().step_reward(info)
+
+    def solution(self, way: str) -> Sequence[Action] | None:
+        """Solve, until that fails."""
+        self._fail("solution")
+        return super().solution(way)
+
+    def rest(self) -> None:
+        """Rest, until that fails."""
+        self._fail("rest")
 
     def close(self) -> None:
         """Close, until that fails."""

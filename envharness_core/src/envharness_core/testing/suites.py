@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from envharness_core.chain import Chain
 from envharness_core.checks.bench import LayerBench
-from envharness_core.checks.bridge import BridgeBench
+from envharness_core.checks.bridge_bench import BridgeBench
 from envharness_core.checks.drive import World, do, perform, snapshot
 from envharness_core.checks.replaying import replay, require_bare_verdict
 from envharness_core.checks.results import Check, require_same

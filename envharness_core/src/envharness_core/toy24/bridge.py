@@ -25,6 +25,8 @@ from envharness_core.jsondata import Json, JsonObject
 from envharness_core.tools import Tool
 from envharness_core.toy24 import puzzles
 from envharness_core.toy24.puzzles import TARGET, Hand, Puzzle, apply, combined, deal, parse, show
+from envharness_core.toy24.search import winning
+from envharness_core.toy24.solver import Option
 
 UNDO = "undo"
 """How the log writes an undo; a move reads ``3 * 8 = 24``."""
@@ -53,6 +55,18 @@ class Toy24(Bridge[Toy24Config]):
         "steps: int, actions since the start or the end of a replay, failed ones included\n"
         "can_undo: bool, whether undo() would do something\n"
         "done: bool, whether the episode has ended (stop(), or a single number left)"
+    )
+
+    solutions = ("search",)
+    designer_notes = (
+        "Arithmetic is exact: fractions and negative numbers are legal. Numbers are kept in ascending order, so that "
+        "indices change with every move.\n"
+        "What can't be done (an index out of range, a number with itself, a division by zero, an undo at the start) is "
+        "refused by one sentence in front of the unchanged observation; it costs a step and nothing else.\n"
+        "undo() takes back one move at a time, down to the start. A setup makes its own end the start: its moves "
+        "stay, and can leave numbers that no longer make 24. Without undo() every bad move stays.\n"
+        "The last number, or stop(), ends the episode. Only exactly 24 with nothing else left is a success: promise no "
+        "other target, no further number and no use of a number twice."
     )
 
     _hands: list[Hand]
@@ -175,6 +189,17 @@ class Toy24(Bridge[Toy24Config]):
         self._replayed = len(self._log)
         self._steps = 0
 
+    def solution(self, way: str) -> Sequence[Action] | None:
+        """Search exactly: undo back to a hand that makes 24, if need be, and make it."""
+        if self._done:
+            return () if self._hands[-1] == (TARGET,) else None
+        for undone, hand in enumerate(reversed(self._hands[self._floor - 1 :])):
+            moves = winning(hand)
+            if moves is not None:
+                ending = [] if moves else [Action("stop")]
+                return [Action("undo")] * undone + [_call(move) for move in moves] + ending
+        return None
+
     def _begin(self, task: str, hand: Hand) -> None:
         self._task = task
         self._hands = [hand]
@@ -208,6 +233,10 @@ class Toy24(Bridge[Toy24Config]):
         self._hands.append(made[0])
         self._log.append(made[1])
         return None
+
+
+def _call(move: Option) -> Action:
+    return Action("combine", {"i": move.i, "j": move.j, "op": move.operator})
 
 
 @cache

@@ -110,6 +110,7 @@ class Brief:
             ("The task", _task(evidence)),
             ("The agent's tools", _tools(evidence)),
             ("The state that hooks can read", evidence.env_state_schema),
+            ("What to know of this world", evidence.designer_notes.strip()),
             ("What is asked for", self._objective(evidence)),
             ("What earlier tasks taught", past.taught(evidence.earlier)),
         ]
