@@ -130,14 +130,19 @@ def test_each_component_of_the_core_is_documented_with_its_keys() -> None:
                 assert f"`{field.name}`" in section, f"{kind.name} {found.full_name}: {field.name}"
 
 
-def test_each_component_of_the_language_models_is_documented_with_its_keys() -> None:
+@pytest.mark.parametrize(("plugin", "page"), [("llm", "models.md"), ("alfworld", "alfworld.md")])
+def test_each_component_of_a_plugin_is_documented_with_its_keys(plugin: str, page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    mine = [found for kind in KINDS for found in Plugins().components(kind) if found.source.name == plugin]
+    assert mine
+    for found in mine:
+        assert short_name(found.full_name) in text
+        for field in attrs.fields(found.config_class()):
+            assert f"`{field.name}`" in text, f"{found.kind.name} {found.full_name}: {field.name}"
+
+
+def test_each_setting_of_the_language_models_is_documented() -> None:
     text = (ROOT / "docs" / "models.md").read_text()
-    for kind in KINDS:
-        for found in Plugins().components(kind):
-            if found.source.name == "llm":
-                assert short_name(found.full_name) in text
-                for field in attrs.fields(found.config_class()):
-                    assert f"`{field.name}`" in text, f"{kind.name} {found.full_name}: {field.name}"
     for cls in (Settings, CassetteSettings, ProviderSettings):
         for field in attrs.fields(cls):
             assert f"`{field.name}`" in text, f"{cls.__name__}.{field.name}"

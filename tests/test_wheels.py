@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-DISTRIBUTIONS = {"envharness_core": "envharness_core", "plugins/flaky_tools": "envharness_flaky_tools"}
+DISTRIBUTIONS = {
+    "envharness_bridge_alfworld": "envharness_bridge_alfworld",
+    "envharness_core": "envharness_core",
+    "plugins/flaky_tools": "envharness_flaky_tools",
+    "plugins/llm": "envharness_llm",
+}
+ENOUGH = ("envharness_core", "envharness_flaky_tools")
+"""What a campaign on the embedded benchmark needs."""
 
 CONFIG = """
 bridge = "toy24"
@@ -64,7 +71,8 @@ def test_each_wheel_holds_its_package_alone(wheels: list[Path]) -> None:
 def test_the_wheels_alone_run_a_campaign(wheels: list[Path], tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     binaries = tmp_path / "venv" / "bin"
-    install = [binaries / "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", *wheels]
+    needed = [wheel for wheel in wheels if wheel.name.startswith(ENOUGH)]
+    install = [binaries / "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", *needed]
     subprocess.run(list(map(str, install)), check=True, capture_output=True)
     config = tmp_path / "config.toml"
     config.write_text(CONFIG)

@@ -20,7 +20,7 @@ from envharness_core.designers.wins import (
     shortest_way,
     spare_tools,
 )
-from envharness_core.jsondata import JsonObject
+from envharness_core.jsondata import Json, JsonObject
 from envharness_core.spec import ComponentSpec
 from envharness_core.stacks import build_stack
 from envharness_core.store import Store
@@ -68,7 +68,8 @@ def test_detours_and_failures_are_no_part_of_the_way() -> None:
 
 def test_what_the_text_alone_tells_is_no_detour() -> None:
     """In a world whose data stay the same, something has happened all the same when its text says so."""
-    actions = [*[{"name": "add", "kwargs": {"amount": 1}}] * 3, {"name": "submit", "kwargs": {}}]
+    add: JsonObject = {"name": "add", "kwargs": {"amount": 1}}
+    actions: list[Json] = [add, add, add, {"name": "submit", "kwargs": {}}]
     plugins = Plugins({"quiet": "quiet_world"})
     (won,) = rollout("quiet", "three", {"use": "scripted", "actions": actions}, plugins=plugins)
     assert won.episode.success

@@ -138,7 +138,9 @@ def _print_outcomes(results: list[JsonObject]) -> None:
 
 
 def _print_tasks(results: list[JsonObject]) -> None:
-    table = Table(task_column(40), "status", "baseline", "tried", "last word", title="tasks", title_justify="left")
+    table = Table(
+        task_column(40), "status", "baseline", "tried", "last word", title="tasks", title_justify="left"
+    )
     for result in cast("list[Any]", results):
         base = result["baseline"]
         tried = "\n".join(_attempt(attempt) for attempt in result["attempts"])

@@ -102,7 +102,7 @@ def _without_detours(trajectory: Trajectory, history: Sequence[str]) -> tuple[Ac
 
 
 def _place(shown: JsonObject, history: Sequence[str]) -> bytes:
-    """Return where one is, by all that is shown; the text of a world with a history tells that too, so it is left out."""
+    """Return where one is, by all that is shown; where there is a history the text tells it too, and is left out."""
     data: Any = shown["data"]
     told = {key: value for key, value in data.items() if key not in history}
     return canonical(told if told and history else [told, shown["text"]])
