@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from envharness_bridge_alfworld.bridge import ALFWorld
 from envharness_bridge_alfworld.config import ALFWorldConfig
-from envharness_core import Action, Observation, StepResponse
+from envharness_core import Action, Observation, StepResponse, stack
 from envharness_core.errors import BridgeError, CheckpointError, ConfigError
 
 _PLACES = 3
@@ -118,14 +120,10 @@ def test_nothing_hidden_is_shown(world: ALFWorld) -> None:
     )
 
 
-def test_limits_truncate_and_a_replay_gives_them_back(cache_folder: str) -> None:
+def test_limits_truncate(cache_folder: str) -> None:
     config = ALFWorldConfig(data="generated", cache=cache_folder, max_steps=_PLACES)
     with ALFWorld(config) as world:
         start(world)
-        assert not do(world, "look").truncated
-        assert not do(world, "look").truncated
-        world.notify_replay_complete()
-        assert world.get_env_state()["steps"] == 0
         assert [do(world, "look").truncated for _ in range(_PLACES)] == [False, False, True]
         assert world.get_env_state()["done"]
 
@@ -139,10 +137,41 @@ def test_repetitions_without_a_change_truncate(cache_folder: str) -> None:
         for _ in range(10):  # different things that don't work are no repetition
             assert not do(world, "dance").truncated
             assert not do(world, "sing").truncated
-        start(world)
-        assert [do(world, "dance").truncated for _ in range(3)] == [False] * 3
-        world.notify_replay_complete()
-        assert [do(world, "dance").truncated for _ in range(3)] == [False, False, True]
+
+
+@pytest.mark.parametrize("limits", [{"max_steps": 2}, {"max_repeats": 2}])
+def test_a_replay_is_not_counted_and_gives_limits_back(cache_folder: str, limits: dict[str, Any]) -> None:
+    bridge: Any = {"use": "alfworld", "data": "generated", "cache": cache_folder, **limits}
+    look: Any = {"use": "setup", "actions": [{"name": "do", "kwargs": {"command": "look"}}] * 5}
+    with ALFWorld(ALFWorldConfig(data="generated", cache=cache_folder)) as world:
+        task = world.list_tasks("train", 1)[0].id
+    with stack(bridge, [look, look]) as env:
+        env.reset(0, {"task": task})
+        told = [env.step(Action("do", {"command": "look"})).truncated for _ in range(2)]
+    assert told == [False, True]
+
+
+def test_a_setup_leaves_the_room_in_the_instruction(cache_folder: str) -> None:
+    bridge: Any = {"use": "alfworld", "data": "generated", "cache": cache_folder}
+    fly: Any = {"use": "setup", "actions": [{"name": "do", "kwargs": {"command": "fly"}}]}
+    with ALFWorld(ALFWorldConfig(data="generated", cache=cache_folder)) as world:
+        task = world.list_tasks("train", 1)[0].id
+    with stack(bridge, [fly]) as env:
+        first = env.reset(0, {"task": task})
+    assert first.observation.text.startswith("Nothing happens.")
+    assert "Looking quickly around you, you see" in first.instruction
+
+
+def test_an_engine_that_failed_leaves_nothing_to_grade(world: ALFWorld) -> None:
+    task = start(world)
+    assert world.engine is not None
+    os.kill(world.engine.pid, signal.SIGKILL)
+    with pytest.raises(BridgeError, match="ALFWorld's engine failed"):
+        do(world, "look")
+    with pytest.raises(BridgeError, match="nothing to grade"):
+        world.evaluate()
+    world.reset(0, {"task": task})
+    assert not world.evaluate().success
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -190,7 +219,9 @@ def test_solutions(world: ALFWorld) -> None:
         assert planned
         first = walkthrough(world)
         do(world, first[0])
-        assert world.solution("walkthrough") is None  # it is one for the game's start
+        assert walkthrough(world) == first[1:]
+        do(world, "look")
+        assert world.solution("walkthrough") is None  # something else was done
         rest = world.solution("planner")
         assert rest is not None
         assert not world.evaluate().success
@@ -209,7 +240,10 @@ def test_an_engine_that_was_given_back_is_missed(world: ALFWorld) -> None:
     do(world, "look")
 
 
-@pytest.mark.parametrize("task", ["train/nothing/here", "", "no split/a/b", "train/../../etc", "../a/b"])
+@pytest.mark.parametrize(
+    "task",
+    ["train/nothing/here", "", "no split/a/b", "train/../../etc", "../a/b", "train/x/generated_0000", "TASK"],
+)
 def test_an_unknown_task_is_refused(world: ALFWorld, task: str) -> None:
     with pytest.raises(ConfigError, match="unknown task"):
         world.reset(0, {"task": task})

@@ -20,8 +20,7 @@ def config(cache: str, **executor: Any) -> dict[str, Any]:
     """The example, on fewer generated games with fewer rollouts."""
     made: dict[str, Any] = tomllib.loads(EXAMPLE.read_text())
     made["bridge"] |= {"data": "generated", "cache": cache}
-    made["tasks"]["limit"] = 4
-    made["campaign"]["budget"] = 150
+    made["tasks"]["limit"] = 6
     made["report"] |= {"rollouts": 10, "sensitivity": 2}
     return {**made, "executor": executor}
 

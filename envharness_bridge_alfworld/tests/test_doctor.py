@@ -71,6 +71,34 @@ def test_a_game_that_its_walkthrough_does_not_win_is_told(tmp_path: Path) -> Non
     assert "the stored walkthrough doesn't win train/" in told["engine"].detail
 
 
+def test_torn_games_are_told(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+    torn = folder / "train" / "pick_and_place_simple-Mug-None-Desk-308" / "trial_T1" / "game.tw-pddl"
+    torn.parent.mkdir(parents=True)
+    for text in ("", "[" * 200_000 + '"solvable": true', "{}"):
+        torn.write_text(text)
+        told = found(ALFWorldConfig(data=str(folder), cache="off"))["games"]
+        assert not told.holds
+        assert (
+            "1 that can't be read, such as train/pick_and_place_simple-Mug-None-Desk-308/trial_T1"
+            in told.detail
+        )
+
+
+def test_a_link_to_nowhere_among_compiled_games_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "x.game").symlink_to(tmp_path / "nowhere")
+    assert found(ALFWorldConfig(data="generated", generated=1, cache=str(tmp_path)))["compiled games"].holds
+
+
+def test_nothing_is_made_where_the_variable_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_of(tmp_path)
+    for value in ("", str(tmp_path / "made")):
+        monkeypatch.setenv("ALFWORLD_DATA", value)
+        told = found(ALFWorldConfig(data=str(folder), cache="off"))
+        assert all(finding.holds for finding in told.values())
+    assert not (tmp_path / "made").exists()
+
+
 def test_the_command(tmp_path: Path) -> None:
     asked = ["doctor", f'{{use = "alfworld", data = "generated", cache = "{tmp_path}"}}', "--json"]
     done = CliRunner().invoke(cli, asked)

@@ -146,6 +146,31 @@ def test_a_damaged_compiled_game_counts_as_none(engines: Engines, tmp_path: Path
     )
 
 
+def test_what_is_no_file_counts_as_none(engines: Engines, tmp_path: Path) -> None:
+    with world(engines, str(tmp_path)) as made:
+        first = made.reset(0, {"task": made.list_tasks("train")[0].id})
+    (kept,) = tmp_path.iterdir()
+    for put in (os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")):
+        engines.close()
+        kept.rmdir() if kept.is_dir() else kept.unlink()
+        put(kept)
+        with world(engines, str(tmp_path)) as made:
+            assert made.reset(0, {"task": made.list_tasks("train")[0].id}) == first
+
+
+def test_a_forked_process_has_engines_of_its_own(cache_folder: str) -> None:
+    with ALFWorld(ALFWorldConfig(data="generated", cache=cache_folder)) as made:
+        pid = start(made)
+        made.rest()
+        child = os.fork()
+        if child == 0:
+            with ALFWorld(made.config) as other:
+                os._exit(1 if start(other) == pid or not other.step(LOOK).info["understood"] else 0)
+        assert os.waitpid(child, 0)[1] == 0
+        start(made)
+        assert made.step(LOOK).info == {"understood": True}
+
+
 def test_a_cache_that_can_not_be_written_costs_time_alone(engines: Engines, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with world(engines, str(tmp_path / "file" / "games")) as made:

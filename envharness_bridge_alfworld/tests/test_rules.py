@@ -111,14 +111,23 @@ def test_who_searches_still_wins_and_who_does_not_fails(cache_folder: str) -> No
         "actions": [{"name": "do", "kwargs": {"command": command}} for command in way],
     }
     bridge: Any = {"use": "alfworld", **options}
+    with ALFWorld(ALFWorldConfig(data="generated", cache=cache_folder)) as world:
+        known = world.games.read(world.games.require(task)).walkthrough
+    steps: list[Json] = [{"name": "do", "kwargs": {"command": command}} for command in known]
+    by_heart: Any = {"use": "scripted", "actions": steps, "repeat": True}
     for layers in ([setup], [setup, *RULES]):
         searching = rollout(bridge, task, {"use": "alfworld/handcoded", "skill": 1.0}, layers=layers, count=3)
         planning = rollout(bridge, task, {"use": "expert", "way": "planner"}, layers=[setup], count=1)
-        knowing = rollout(bridge, task, {"use": "expert", "way": "walkthrough"}, layers=layers, count=1)
+        knowing = rollout(bridge, task, by_heart, layers=layers, count=1)
         assert [(played.episode.error, played.episode.success) for played in searching] == [("", True)] * 3
         assert [played.episode.success for played in planning] == [True]
         assert [(played.episode.error, played.episode.success) for played in knowing] == [("", False)]
-    assert rollout(bridge, task, {"use": "expert", "way": "walkthrough"}, count=1)[0].episode.success
+    oracles: list[Any] = [by_heart, {"use": "expert"}, {"use": "expert", "again": True}]
+    for oracle in oracles:
+        assert rollout(bridge, task, oracle, count=1)[0].episode.success
+    (missing,) = rollout(bridge, task, {"use": "expert"}, layers=[setup], count=1)
+    assert "knows no solution" in missing.episode.error
+    assert missing.episode.verdict is None
 
 
 def test_rules_are_heard_and_the_verdict_is_the_engines(cache_folder: str) -> None:

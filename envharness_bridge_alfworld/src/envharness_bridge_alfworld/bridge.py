@@ -59,6 +59,9 @@ class ALFWorld(Bridge[ALFWorldConfig]):
     _replayed: int
     """How many of the commands were a replay."""
     _late: bool
+    _replays: int
+    """How many replays have still to end before the agent acts."""
+    _failed: bool
 
     def __init__(self, config: ALFWorldConfig | None = None, engines: Engines | None = None) -> None:
         super().__init__(config or ALFWorldConfig())
@@ -113,12 +116,19 @@ class ALFWorld(Bridge[ALFWorldConfig]):
         """Start a game; the seed changes nothing."""
         task = self.games.require(self.task_of(options))
         self._start(task.id, self.games.read(task))
+        replays = options.get("replays")
+        self._replays = replays if isinstance(replays, int) else 0
         return ResetResponse(self.observe(), self._instruction())
 
     def step(self, action: Action) -> StepResponse:
         """Do one command; the engine's win ends the episode, a limit truncates it."""
         before, command = self._shown, cast("str", action.kwargs["command"])
-        self._shown = self._playing().do(command, self.config.seconds)
+        engine = self._playing()
+        try:
+            self._shown = engine.do(command, self.config.seconds)
+        except BridgeError:
+            self._failed = True
+            raise
         self._commands.append(command)
         self._steps += 1
         same = (command, before.text, before.admissible)
@@ -141,7 +151,13 @@ class ALFWorld(Bridge[ALFWorldConfig]):
         return Observation(text, {"admissible": [*commands]})
 
     def evaluate(self) -> Verdict:
-        """Succeed iff the engine says that the game is won."""
+        """Succeed iff the engine says that the game is won.
+
+        Raises:
+            BridgeError: it failed in the middle of the episode, so that nobody knows.
+        """
+        if self._failed:
+            raise BridgeError("ALFWorld's engine failed in this episode: there is nothing to grade")
         won = self._shown.won
         metrics: JsonObject = {
             "commands": len(self._commands),
@@ -168,7 +184,12 @@ class ALFWorld(Bridge[ALFWorldConfig]):
 
     def save_state(self) -> JsonObject:
         """Return the task, the commands since its start, and how many of them were a replay."""
-        return {"task": self._task, "commands": [*self._commands], "replayed": self._replayed}
+        return {
+            "task": self._task,
+            "commands": [*self._commands],
+            "replayed": self._replayed,
+            "replays": self._replays,
+        }
 
     def load_state(self, state: JsonObject) -> None:
         """Do again what was saved.
@@ -176,7 +197,7 @@ class ALFWorld(Bridge[ALFWorldConfig]):
         Raises:
             CheckpointError: it isn't a state of ALFWorld, or its task is gone.
         """
-        task, commands, replayed = _checked(state)
+        task, commands, replayed, replays = _checked(state)
         if not task:
             self._begin("", GameFile(b"", "", "", ()))
             return
@@ -184,6 +205,7 @@ class ALFWorld(Bridge[ALFWorldConfig]):
         if found is None:
             raise CheckpointError(f"alfworld: there is no task {task!r} here")
         self._start(found.id, self.games.read(found))
+        self._replays = replays + bool(replayed)
         for number, command in enumerate(commands):
             if number == replayed and replayed:
                 self.notify_replay_complete()
@@ -193,21 +215,20 @@ class ALFWorld(Bridge[ALFWorldConfig]):
 
     def notify_replay_complete(self) -> None:
         """Give the step limit and the repetitions back."""
+        self._replays = max(0, self._replays - 1)
         self._replayed = len(self._commands)
         self._steps = self._repeats = 0
         self._late = False
 
     def solution(self, way: str) -> Sequence[Action] | None:
-        """Return the stored walkthrough, or what the engine's planner finds from here.
-
-        A walkthrough is one for the agent's start, and one for the unchanged game: after a setup it may not win.
-        """
+        """Return what is left of the stored walkthrough, where nothing else was done, or the planner's way."""
         if self._shown.won:
             return []
         if way == "planner":
             commands = self._playing().plan(self.config.seconds)
         else:
-            commands = None if self._steps else list(self._game.walkthrough)
+            done, stored = len(self._commands), list(self._game.walkthrough)
+            commands = stored[done:] if stored[:done] == self._commands else None
         return None if not commands else [Action("do", {"command": command}) for command in commands]
 
     def rest(self) -> None:
@@ -225,7 +246,8 @@ class ALFWorld(Bridge[ALFWorldConfig]):
         self._shown = _NOTHING_YET
         self._commands = []
         self._steps = self._repeats = self._replayed = 0
-        self._late = False
+        self._late = self._failed = False
+        self._replays = 0
 
     def _start(self, task: str, game: GameFile) -> None:
         self._begin(task, game)
@@ -235,7 +257,11 @@ class ALFWorld(Bridge[ALFWorldConfig]):
         seconds = self.config.seconds
         if self._engine is None:
             self._engine = self.engines.take(self.config.setting, game.key, seconds)
-        self._shown = self._engine.begin(game.key, game.text, seconds)
+        try:
+            self._shown = self._engine.begin(game.key, game.text, seconds)
+        except BridgeError as error:
+            self._failed = True
+            raise BridgeError(f"{task}: {error}") from error
 
     def _playing(self) -> Engine:
         if self._engine is None:
@@ -246,15 +272,19 @@ class ALFWorld(Bridge[ALFWorldConfig]):
         return self._commands[-back] if len(self._commands) >= back else None
 
     def _is_late(self) -> bool:
+        if self._replays:
+            return False
         steps, repeats = self.config.max_steps, self.config.max_repeats
         return (steps is not None and self._steps >= steps) or (
             repeats is not None and self._repeats >= repeats
         )
 
     def _instruction(self) -> str:
+        """Return the task, how to act, and what the first text says of the room, which a setup would hide."""
         goal = self._game.goal
         told = f"Your task is to: {goal}" if goal else "Your task stands in the first text."
-        return f"{told}\n{HOW_TO_ACT}"
+        room = self._shown.text.partition("\n\n")[2].partition("Your task is to:")[0].strip()
+        return "\n".join(part for part in (told, HOW_TO_ACT, room) if part)
 
 
 @cache
@@ -266,7 +296,7 @@ def do(command: Command) -> None:
     """Do a command in the household."""
 
 
-def _checked(state: JsonObject) -> tuple[str, list[str], int]:
+def _checked(state: JsonObject) -> tuple[str, list[str], int, int]:
     """Read a saved state's fields.
 
     Raises:
@@ -282,4 +312,7 @@ def _checked(state: JsonObject) -> tuple[str, list[str], int]:
         raise CheckpointError("alfworld: commands: expected strings only")
     if type(replayed) is not int or not 0 <= replayed <= len(texts):
         raise CheckpointError(f"alfworld: replayed: expected a count of commands, got {replayed!r}")
-    return task, texts, replayed
+    replays = state.get("replays", 0)
+    if type(replays) is not int or replays < 0:
+        raise CheckpointError(f"alfworld: replays: expected a count, got {replays!r}")
+    return task, texts, replayed, replays

@@ -46,16 +46,16 @@ class ALFWorldConfig:
         seconds: how long the engine may take for an answer, loading a game included.
     """
 
-    data: str | None = None
+    data: str | None = field(default=None, validator=validators.optional(validators.min_len(1)))
     types: tuple[str, ...] = field(default=(), validator=_known_types)
     style: str = field(default="listed", validator=validators.in_(("listed", "raw")))
     max_steps: int | None = field(default=None, validator=validators.optional(_COUNT))
     max_repeats: int | None = field(default=None, validator=validators.optional(_COUNT))
     engine: EngineKind = field(default="fast", validator=validators.in_(("fast", "stock")))
     cache: str | None = None
-    generated: int = field(default=60, validator=_COUNT)
+    generated: int = field(default=60, validator=[*_COUNT, validators.le(100_000)])
     generated_seed: int = 0
-    seconds: float = field(default=120.0, validator=validators.gt(0.0))
+    seconds: float = field(default=120.0, validator=[validators.gt(0.0), validators.le(86_400.0)])
 
     @property
     def setting(self) -> Setting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -57,8 +56,14 @@ def _games(games: Games) -> Finding:
     told = ", ".join(f"{split} {count}" for split, count in counts.items())
     if not isinstance(games, Folder):
         return Finding("games", holds=True, detail=f"generated ones: {told}. For ALFWorld's own: {_HOW}")
-    if not any(counts.values()):
+    if not any(counts.values()) and not games.unreadable():
         return Finding("games", holds=False, detail=f"{games.path} has none that can be played. {_HOW}")
+    torn = games.unreadable()
+    if torn:
+        told = (
+            f"{games.path}: {told}, and {len(torn)} that can't be read, such as {torn[0]}: download them anew"
+        )
+        return Finding("games", holds=False, detail=told)
     rebuilt = sum(not games.has_trajectory(task) for split in SPLITS for task in games.tasks(split))
     without = f"; {rebuilt} without traj_data.json, which their names stand in for" if rebuilt else ""
     return Finding("games", holds=True, detail=f"{games.path}: {told}{without}")
@@ -74,6 +79,8 @@ def _played(config: ALFWorldConfig, games: Games) -> str:
             shown = engine.do(command, config.seconds)
     finally:
         engine.close()
+    if not file.walkthrough:
+        return f"{config.setting.kind}: began {task.id}, with which no walkthrough is stored"
     if not shown.won:
         raise EnvHarnessError(f"the stored walkthrough doesn't win {task.id}")
     return f"{config.setting.kind}: won {task.id} by its walkthrough"
@@ -82,7 +89,7 @@ def _played(config: ALFWorldConfig, games: Games) -> str:
 def _tried(part: str, call: Callable[[], str]) -> Finding:
     try:
         return Finding(part, holds=True, detail=call())
-    except (EnvHarnessError, StopIteration) as error:
+    except (EnvHarnessError, StopIteration, OSError) as error:
         return Finding(part, holds=False, detail=str(error) or "there is no game to try it with")
 
 
@@ -94,5 +101,12 @@ def _cache(folder: Path) -> Finding:
     except OSError as error:
         told = f"{folder} can't be written to ({error.strerror}): every process compiles each game anew"
         return Finding("compiled games", holds=False, detail=told)
-    kept = [entry.stat().st_size for entry in os.scandir(folder) if entry.name.endswith(".game")]
+    kept = [_size(path) for path in folder.glob("*.game")]
     return Finding("compiled games", holds=True, detail=f"{folder}: {len(kept)} kept, {sum(kept) >> 10} KiB")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # gone meanwhile, or a link to nowhere
+        return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from contextlib import suppress
 from functools import cache
@@ -20,7 +21,7 @@ from envharness_core.errors import BridgeError
 EngineKind: TypeAlias = Literal["fast", "stock"]
 
 _SERVE = "envharness_bridge_alfworld.engine.serve:serve"
-_IDLE = 16
+_IDLE = 64
 """Engines that are kept while nobody plays on them."""
 _LARGEST = 2048
 """MB of memory above which an engine isn't used again."""
@@ -57,7 +58,9 @@ class Engine:
         self.played: str | None = None
         """The key of the game that was played last."""
         options = {"engine": setting.kind, "cache": setting.cache}
-        self._child = Child(_SERVE, dict(options), seconds=seconds)
+        # upstream makes this folder when it is imported, whatever it is called
+        quiet = {"ALFWORLD_DATA": tempfile.gettempdir()}
+        self._child = Child(_SERVE, dict(options), seconds=seconds, environment=quiet)
 
     @property
     def pid(self) -> int:
@@ -104,9 +107,9 @@ class Engine:
         except msgspec.MsgspecError as error:
             self.close()
             raise BridgeError(f"ALFWorld's engine answered nonsense: {error}") from error
-        except BridgeError:
+        except BridgeError as error:
             self.close()  # what it holds is anyone's guess
-            raise
+            raise BridgeError(f"ALFWorld's engine failed: {error}{_advice(error)}") from error
 
     def _expected(self, answer: messages.Answer, kind: type[M]) -> M:
         if isinstance(answer, kind):
@@ -164,6 +167,23 @@ class Engines:
 def shared() -> Engines:
     """Return this process's engines: process-wide because processes are, and warm for every stack that comes."""
     return Engines()
+
+
+def _advice(error: BridgeError) -> str:
+    late = "no answer within" in str(error)
+    return (
+        "; the bridge's option seconds allows more (the planner may take minutes in a large room)"
+        if late
+        else ""
+    )
+
+
+def _after_fork() -> None:
+    shared.cache_clear()  # the engines are the parent's
+
+
+with suppress(AttributeError):  # where there is no fork
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def megabytes(pid: int) -> float:

@@ -7,7 +7,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import islice
@@ -33,6 +33,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _TASK = re.compile(r"Your task is to: (.*?)\"", re.DOTALL)
 _TAIL = 1 << 14
 _SOLVABLE = b'"solvable": true'
+_DIGITS = 9
 
 
 @frozen
@@ -63,7 +64,7 @@ class GameFile:
             parts: list[str] = [data[part] + "" for part in ("grammar", "pddl_domain", "pddl_problem")]
             found = _TASK.search(parts[0])
             walkthrough = tuple(map(str, data.get("walkthrough") or ()))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise BridgeError(f"{where}: no game of ALFWorld's ({error!r}); download it anew") from error
         return cls(text, sha256(text).hexdigest(), found[1].strip() if found else "", walkthrough)
 
@@ -116,6 +117,10 @@ class Games(ABC):
         """Return the task of an id, or None."""
 
     @abstractmethod
+    def unreadable(self) -> list[str]:
+        """Return the ids of games whose files are there and no games."""
+
+    @abstractmethod
     def read(self, task: Task) -> GameFile:
         """Return a task's game.
 
@@ -132,8 +137,14 @@ class Games(ABC):
         found = self.find(task)
         if found is None:
             split = task.partition("/")[0]
-            near = [other.id for other in self.tasks(split)] if split in SPLITS else []
-            raise unknown("task", task, near or SPLITS, where=f"alfworld ({self.told})")
+            if split not in SPLITS:
+                raise ConfigError(
+                    f"alfworld: unknown task {task!r}: an id begins with its split ({', '.join(SPLITS)}), as "
+                    "envharness tasks alfworld lists them"
+                )
+            raise unknown(
+                "task", task, [other.id for other in self.tasks(split)], where=f"alfworld ({self.told})"
+            )
         return found
 
 
@@ -155,11 +166,7 @@ class Folder(Games):
         self._types = frozenset(types)
 
     def tasks(self, split: str) -> Iterator[Task]:
-        for name in _folders(self.path / split):
-            for trial in _folders(self.path / split / name):
-                found = self._task(split, name, trial)
-                if found is not None and _solvable(self._file(found)):
-                    yield found
+        return (task for task in self._all(split) if _solvable(self._file(task)))
 
     def find(self, task: str) -> Task | None:
         parts = task.split("/")
@@ -168,11 +175,21 @@ class Folder(Games):
         found = self._task(*parts)
         return found if found is not None and _solvable(self._file(found)) else None
 
+    def unreadable(self) -> list[str]:
+        return [task.id for split in SPLITS for task in self._all(split) if not _is_game(self._file(task))]
+
     def read(self, task: Task) -> GameFile:
         try:
             return GameFile.of(self._file(task).read_bytes(), task.id)
         except OSError as error:
             raise BridgeError(f"{task.id}: its game can't be read: {error.strerror}") from error
+
+    def _all(self, split: str) -> Iterator[Task]:
+        for name in _folders(self.path / split):
+            for trial in _folders(self.path / split / name):
+                found = self._task(split, name, trial)
+                if found is not None and self._file(found).exists():
+                    yield found
 
     def has_trajectory(self, task: Task) -> bool:
         """Whether a task's ``traj_data.json`` is there."""
@@ -213,16 +230,27 @@ class Generated(Games):
         )
 
     def find(self, task: str) -> Task | None:
-        return self._known.get(task)
+        split, _, rest = task.partition("/")
+        index = rest.rpartition("_")[2]
+        if split not in SPLITS or not (index.isascii() and index.isdigit()) or len(index) > _DIGITS:
+            return None
+        found = self._task(split, int(index))
+        listed = found is not None and self._rank(int(index)) < self._count
+        return found if found is not None and listed and found.id == task else None
+
+    def unreadable(self) -> list[str]:
+        return []
 
     def read(self, task: Task) -> GameFile:
         index = int(task.trial.rpartition("_")[2])
         game = make_game(task.split, index, self._seed)
         return GameFile.of(json.dumps(game_json(game, *wheel_texts())).encode(), task.id)
 
-    @cached_property
-    def _known(self) -> dict[str, Task]:
-        return {task.id: task for split in SPLITS for task in self.tasks(split)}
+    def _rank(self, index: int) -> int:
+        """Return which of the wanted games one is: types follow each other in turn."""
+        rounds, place = divmod(index, len(TASK_TYPES))
+        wanted = [kind in self._types for kind in TASK_TYPES]
+        return rounds * sum(wanted) + sum(wanted[:place])
 
     def _task(self, split: str, index: int) -> Task | None:
         made = make_game(split, index, self._seed)
@@ -301,7 +329,7 @@ def _is_name(name: str) -> bool:
 def _told_kind(path: Path) -> str:
     try:
         return str(json.loads(path.read_bytes())["task_type"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 
@@ -314,8 +342,16 @@ def _solvable(path: Path) -> bool:
             if _SOLVABLE in file.read():
                 return True
         return json.loads(path.read_bytes()).get("solvable") is True
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return False
+
+
+def _is_game(path: Path) -> bool:
+    try:
+        GameFile.of(path.read_bytes(), str(path))
+    except (OSError, BridgeError):
+        return False
+    return True
 
 
 @lru_cache(maxsize=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any, cast
 
 from attrs import field, frozen, validators
 
@@ -13,6 +14,7 @@ from envharness_bridge_alfworld.goals import Goal, parse_goal
 from envharness_bridge_alfworld.memory import Memory
 from envharness_bridge_alfworld.plan import Plan
 from envharness_core.data import Action, Observation
+from envharness_core.errors import ConfigError
 from envharness_core.policy import Policy, Reply
 from envharness_core.tools import Tool
 
@@ -53,6 +55,16 @@ class Handcoded(Policy[HandcodedConfig]):
         """Forget the last episode."""
         self._random = random.Random(seed)
         self._begin(parse_goal(instruction))
+
+    def check(self, tools: Sequence[Tool]) -> None:
+        """Refuse a benchmark that has no ``do(command)``."""
+        if not any(
+            tool.name == "do" and "command" in cast("Any", tool.schema).get("properties", {})
+            for tool in tools
+        ):
+            raise ConfigError(
+                "policy: alfworld/handcoded plays ALFWorld alone: this benchmark has no do(command)"
+            )
 
     def _begin(self, goal: Goal | None) -> None:
         self._goal = goal

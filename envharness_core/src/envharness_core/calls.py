@@ -156,12 +156,18 @@ def _from_words(text: str, known: Mapping[str, Tool]) -> Action:
     name, *rest = text.split(maxsplit=1)
     tool, sole = known.get(name), _sole_text(known)
     if tool is not None:
-        if rest and _is_text(tool):
+        if rest and _is_text(tool) and not _is_quoted_pair(rest[0], _text_of(tool)):
             return Action(name, {_text_of(tool): rest[0]})
         return Action(name, _from_rest(rest[0], tool) if rest else {})
     if sole is not None:
         return Action(sole.name, {_text_of(sole): text})
     raise LiteralError(f"there is no tool {name[:80]!r}{nearest(name[:80], known)}")
+
+
+def _is_quoted_pair(text: str, key: str) -> bool:
+    """Whether a text is ``key="..."``, which nobody writes who means it as it is."""
+    value = text.removeprefix(f"{key}=")
+    return value != text and len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
 
 
 def _from_rest(text: str, tool: Tool) -> JsonObject:

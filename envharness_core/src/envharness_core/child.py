@@ -20,6 +20,7 @@ from typing import IO
 
 from envharness_core.errors import BridgeError
 from envharness_core.jsondata import JsonObject
+from envharness_core.redaction import without_secrets
 from envharness_core.text import printable
 
 FRAME = struct.Struct("<BQ")
@@ -31,6 +32,7 @@ DONE, RAISED = 0, 1
 _CHUNK = 1 << 20
 _PATIENCE = 2.0  # seconds that a child has to end by itself
 _WORDS = 2000  # characters
+_LONGEST = 1e6  # seconds
 _MOST_SAID = 1 << 20  # bytes of its output that are kept
 
 
@@ -46,7 +48,7 @@ class Child:
         options: what the target is called with.
         seconds: how long the process may take to start.
         largest: how many bytes an answer may have.
-        environment: variables to set, beside those of this process.
+        environment: variables to set, beside those of this process that aren't called as secrets are.
 
     Raises:
         BridgeError: it can't be started.
@@ -63,6 +65,7 @@ class Child:
     ) -> None:
         self._target = target
         self._largest = largest
+        self._owner = os.getpid()
         ours, theirs = socket.socketpair()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the finalizer
         fcntl.fcntl(self._said, fcntl.F_SETFL, fcntl.fcntl(self._said, fcntl.F_GETFL) | os.O_APPEND)
@@ -74,8 +77,12 @@ class Child:
                 self._said.close()
                 raise BridgeError(f"a process for {target} can't be started: {error}") from error
         self._channel = ours
-        self._end = weakref.finalize(self, _ended, self._process, ours, self._said)
-        self.ask(json.dumps(options).encode(), seconds)
+        self._end = weakref.finalize(self, _ended, self._owner, self._process, ours, self._said)
+        try:
+            self.ask(json.dumps(options).encode(), seconds)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def pid(self) -> int:
@@ -84,8 +91,8 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
-        return self._end.alive and self._process.poll() is None
+        """Whether it can be asked; after a fork only the process that started it can."""
+        return self._end.alive and os.getpid() == self._owner and self._process.poll() is None
 
     def ask(self, request: bytes, seconds: float) -> bytes:
         """Send a request and return its answer.
@@ -100,8 +107,12 @@ class Child:
         """
         if not self._end.alive:
             raise BridgeError(f"{self._target}: its process was closed")
+        if os.getpid() != self._owner:
+            raise BridgeError(
+                f"{self._target}: another process, of which this one was forked, owns its process"
+            )
         self._forget_words()
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + min(seconds, _LONGEST)
         try:
             self._send(FRAME.pack(DONE, len(request)) + request, deadline)
             kind, length = self._checked(self._received(FRAME.size, deadline))
@@ -122,7 +133,7 @@ class Child:
         return answer
 
     def close(self) -> None:
-        """End the process and wait for its end; idempotent."""
+        """End the process and wait for its end; idempotent. After a fork it only lets go of it."""
         self._end()
 
     def _send(self, data: bytes, deadline: float) -> None:
@@ -179,20 +190,24 @@ def _started(
 ) -> subprocess.Popen[bytes]:
     paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     return subprocess.Popen(  # noqa: S603 - this interpreter, this package
-        [sys.executable, "-m", "envharness_core.child_main", str(theirs.fileno()), target],
+        [sys.executable, "-P", "-m", "envharness_core.child_main", str(theirs.fileno()), target],
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=said,
         stderr=said,
-        env={**os.environ, "PYTHONHASHSEED": "0", **environment, "PYTHONPATH": paths},
+        env={**without_secrets(os.environ), "PYTHONHASHSEED": "0", **environment, "PYTHONPATH": paths},
     )
 
 
-def _ended(process: subprocess.Popen[bytes], channel: socket.socket, said: IO[bytes]) -> None:
+def _ended(owner: int, process: subprocess.Popen[bytes], channel: socket.socket, said: IO[bytes]) -> None:
     channel.close()
+    if os.getpid() != owner:  # forked: the process is its parent's, who goes on with it
+        process.returncode = 0
+        said.close()
+        return
     try:
         process.wait(timeout=_PATIENCE)
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
         process.kill()
         process.wait()
     said.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -20,6 +21,8 @@ Handler: TypeAlias = Callable[[bytes], bytes]
 """Answers a request."""
 
 _ORPHANED = 76
+_WORDS = 2000  # characters
+_LARGEST = 1 << 30  # bytes of any file, so that what is printed can't fill a disk
 
 
 def serve(channel: socket.socket, target: str) -> None:
@@ -55,10 +58,9 @@ def _received(channel: socket.socket, length: int) -> bytes | None:
 
 def _words(error: Exception) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    said = str(error) if getattr(error, "told", False) else f"{type(error).__name__}: {error}"
-    return (
-        said if getattr(error, "told", False) else f"{said} [{frame.name} ({frame.filename}:{frame.lineno})]"
-    )
+    said = f"{type(error).__name__}: {error}"
+    said = said if len(said) <= _WORDS else f"{said[:_WORDS]}..."
+    return f"{said} [{frame.name} ({frame.filename}:{frame.lineno})]"
 
 
 def _end_with_owner(descriptor: int) -> None:
@@ -72,6 +74,9 @@ def _end_with_owner(descriptor: int) -> None:
 def main() -> None:
     """Serve on the inherited descriptor that the command line names."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the owner's: it closes the channel
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limit = _LARGEST if most == resource.RLIM_INFINITY else min(_LARGEST, most)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
     descriptor, target = int(sys.argv[1]), sys.argv[2]
     del sys.argv[1:]  # some upstreams read them
     channel = socket.socket(fileno=descriptor)

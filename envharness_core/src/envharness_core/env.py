@@ -45,7 +45,9 @@ class Env(ABC):
 
         Args:
             seed: randomness only, never the choice of a task.
-            options: ``task``, the task's id; ``layer_seed`` (default: ``seed``), where layers derive theirs from.
+            options: ``task``, the task's id; ``layer_seed`` (default: ``seed``), where layers derive theirs from;
+                ``replays`` (default: 0), how often ``notify_replay_complete`` will follow before the agent acts: until
+                then a bridge's own limits shouldn't end the episode.
 
         Raises:
             ConfigError: there is no such task.

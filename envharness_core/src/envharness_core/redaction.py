@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from envharness_core.jsondata import Json
 
@@ -111,6 +112,11 @@ def redact(value: Json) -> Json:
     if isinstance(value, list):
         return [redact(item) for item in value]
     return value
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of an environment that aren't called as secrets are."""
+    return {name: value for name, value in environment.items() if not _SECRET_NAME.fullmatch(name)}
 
 
 def _named(name: str, value: Json) -> Json:

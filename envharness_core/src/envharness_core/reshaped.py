@@ -107,7 +107,7 @@ def read_reshaped(path: Path, plugins: Plugins) -> Reshaped:
     if here != made.upstream:
         raise ConfigError(
             f"{path}: made for {made.upstream}, but {here} is what is installed here; "
-            "install that version, or design the tasks again"
+            "give back its data and its version, or design the tasks again"
         )
     return made
 

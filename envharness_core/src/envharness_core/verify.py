@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias, cast
 from attrs import define, field, frozen
 
 from envharness_core.converter import structure
-from envharness_core.data import Verdict
+from envharness_core.data import Observation, Verdict
 from envharness_core.episode import Episode
-from envharness_core.errors import BridgeError, CheckpointError, EnvHarnessError
+from envharness_core.errors import BridgeError, CheckpointError, ConfigError, EnvHarnessError
 from envharness_core.events import Event
 from envharness_core.jsondata import Json, JsonObject
 from envharness_core.kinds import BRIDGE
@@ -50,11 +50,15 @@ class Verification:
     ungraded: int = 0
     missing: int = 0
     disagreements: list[Disagreement] = field(factory=list)
+    reason: str = ""
+    """Why the first of those that aren't comparable isn't."""
 
     def count(self, row: Row, agreement: Agreement, detail: str) -> None:
         """Take in what a replay says of an episode."""
         self.episodes += 1
         setattr(self, agreement, getattr(self, agreement) + 1)
+        if agreement == "not_comparable" and not self.reason:
+            self.reason = detail
         if agreement == "disagreed":
             self.disagreements.append(Disagreement(row.key, row.task, detail))
 
@@ -66,6 +70,7 @@ class Verification:
         self.not_comparable += other.not_comparable
         self.ungraded += other.ungraded
         self.disagreements += other.disagreements
+        self.reason = self.reason or other.reason
 
     def as_json(self) -> JsonObject:
         """Return the counts and the disagreements as plain data."""
@@ -77,6 +82,7 @@ class Verification:
             "agreed": self.agreed,
             "disagreed": self.disagreed,
             "not_comparable": self.not_comparable,
+            "reason": self.reason or None,
             "ungraded": self.ungraded,
             "missing": self.missing,
             "disagreements": listed,
@@ -108,18 +114,27 @@ class Replayer:
             return "disagreed", problem
         try:
             bare = [self._recorder(stack.bridge) for stack in stacks]
+            another = _another_world(design, bare[0])
+            if another:
+                return "not_comparable", another
             if not all(recorder.capabilities.deterministic for recorder in bare):
                 return "not_comparable", ""
-            verdicts = [_replayed(*pair) for pair in zip(bare, legs, strict=True)]
-        except BridgeError as error:
+            played = [_replayed(*pair) for pair in zip(bare, legs, strict=True)]
+        except (BridgeError, ConfigError) as error:
             return "not_comparable", f"the replay failed: {error}"
         except EnvHarnessError as error:
             return "disagreed", f"the replay failed: {error}"
+        verdicts = [verdict for verdict, _ in played]
         success = all(verdict is not None and verdict.success for verdict in verdicts)
         score = min(0.0 if verdict is None else verdict.score for verdict in verdicts)
         stored = episode.verdict
         if (success, score) == (stored.success, stored.score):
-            return "agreed", ""
+            if all(same for _, same in played):
+                return "agreed", ""
+            return (
+                "not_comparable",
+                "the bridge shows something else now: its data or its version has changed",
+            )
         return "disagreed", f"stored {stored.success} {stored.score}, replayed {success} {score}"
 
     def close(self) -> None:
@@ -220,23 +235,37 @@ def _another_episode(tasks: Sequence[str], legs: Sequence[Sequence[Event]], env_
     return ""
 
 
-def _replayed(recorder: Recorder, events: Sequence[Event]) -> Verdict | None:
-    """Do again what reached a bridge; return its last verdict, or None for a leg that never started."""
-    verdict = None
+def _another_world(design: JsonObject, recorder: Recorder) -> str:
+    """Say that a design was played on another benchmark or version than is here, or return an empty text."""
+    here = f"{recorder.capabilities.upstream} {recorder.capabilities.version}"
+    return "" if design["upstream"] == here else f"it was played on {design['upstream']}, and here is {here}"
+
+
+def _replayed(recorder: Recorder, events: Sequence[Event]) -> tuple[Verdict | None, bool]:
+    """Do again what reached a bridge.
+
+    Returns its last verdict, or None for a leg that never started, and whether it showed what was recorded.
+    """
+    verdict, same = None, True
     for event in events:
         body = cast("Any", event.body)
         match event.kind:
             case "reset":
-                recorder.reset(body["seed"], body["options"])
+                same = _shows(recorder.reset(body["seed"], body["options"]).observation, body) and same
             case "step":
-                recorder.step(event.action)
+                same = _shows(recorder.step(event.action).observation, body) and same
             case "notify":
                 recorder.notify_replay_complete()
             case "resume":
                 recorder.resume()
             case "evaluate":
                 verdict = recorder.evaluate()
-    return verdict
+    return verdict, same
+
+
+def _shows(observation: Observation, body: Any) -> bool:
+    told = body["response"]["observation"]
+    return bool(told["text"] == observation.text and told["data"] == observation.data)
 
 
 def _stack(design: JsonObject) -> StackSpec:

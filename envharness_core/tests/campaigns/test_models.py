@@ -227,7 +227,7 @@ class TestRefusal:
         self, tmp_path: Path
     ) -> None:
         policy = {"use": "paid/paid", "temperature": 0}
-        with pytest.raises(ConfigError, match=r"temperature 0.*set policy\.temperature above 0"):
+        with pytest.raises(ConfigError, match=r"temperature 0.*a temperature above 0"):
             run(tmp_path / "a", policy=policy)
         assert not (tmp_path / "a").exists()
         run(tmp_path / "b", policy=policy, campaign={"rollouts": 1, "attempts": 1})

@@ -139,6 +139,25 @@ def test_it_ends_with_an_owner_that_is_killed(request_: str) -> None:
     assert _gone(pid)
 
 
+def test_a_forked_process_neither_asks_nor_ends_it(fragile: Child) -> None:
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:  # says what it finds, and ends without pytest's own end
+        told = b"asked"
+        try:
+            fragile.ask(b"pid", 5)
+        except BridgeError as error:
+            told = str(error).encode()
+        fragile.close()
+        os.write(write, told)
+        os._exit(0)
+    os.close(write)
+    os.waitpid(pid, 0)
+    with os.fdopen(read, "rb") as file:
+        assert b"another process" in file.read()
+    assert fragile.ask(b"pid", 10) == str(fragile.pid).encode()
+
+
 def test_each_thread_may_have_its_own() -> None:
     answers: list[bytes] = []
 

@@ -117,6 +117,9 @@ def test_texts_are_those_of_json_and_python(written: str, meant: str) -> None:
         ("{ echo; }", "{ echo; }"),
         ("do cat <<E\n a\nE", "cat <<E\n a\nE"),
         ('do("go")', "go"),
+        ('do text="go to desk 1"', "go to desk 1"),
+        ("do text='go'", "go"),
+        ("do text=go to desk 1", "text=go to desk 1"),
     ],
 )
 def test_the_only_text_of_the_only_tool_needs_no_quotes(text: str, meant: str) -> None:

@@ -128,7 +128,7 @@ def test_setup_equals_doing_it_by_hand_and_notifying(
         build_stack(plugins, world.bridge, [*inner, setup]) as stack,
     ):
         start = stack.reset(3, {"task": world.task, "layer_seed": 4})
-        first = by_hand.reset(3, {"task": world.task, "layer_seed": 4})
+        first = by_hand.reset(3, {"task": world.task, "layer_seed": 4, "replays": 1})
         for action in replayed:
             by_hand.step(action)
         by_hand.notify_replay_complete()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any, cast
 
 from envharness_core.config import RunConfig
+from envharness_core.data import TaskSummary
 from envharness_core.differences import differences
 from envharness_core.errors import ConfigError, unknown
 from envharness_core.jsondata import JsonObject
@@ -41,6 +44,38 @@ def require_same(identity: JsonObject, folder: Path, store: Store, accept: Seque
             f"{folder}: holds a run of another config; use another folder{advice}, or go back to:\n{listed}"
         )
     return bool(changes)
+
+
+def require_same_world(
+    folder: Path, upstream: str, tasks: Sequence[TaskSummary], accept: Sequence[str] = ()
+) -> None:
+    """Refuse to go on with a run in a world that isn't the one in which it began, such as other data of a benchmark.
+
+    Args:
+        folder: the run folder; one that holds no run yet is in order.
+        upstream: the benchmark and its version, here and now.
+        tasks: the tasks that the config means here and now.
+        accept: keys of the config that may differ; with ``tasks.limit`` there may be other tasks.
+
+    Raises:
+        ConfigError: benchmark, version or tasks differ; says how.
+    """
+    if not Store.exists(folder):
+        return
+    with Store.open(folder, read_only=True) as store:
+        stored = cast("Any", store.meta("world"))
+    if stored is None or stored.get("parts"):
+        return
+    advice = "use another folder, or give back the data and the version that it began with"
+    if stored["upstream"] != upstream:
+        raise ConfigError(f"{folder}: was played on {stored['upstream']}, and here is {upstream}; {advice}")
+    before, now = [task["id"] for task in stored["tasks"]], [task.id for task in tasks]
+    if before != now and "tasks.limit" not in accept:
+        other = next((pair for pair in zip_longest(before, now) if pair[0] != pair[1]), ("", ""))
+        raise ConfigError(
+            f"{folder}: its {len(before)} tasks aren't the {len(now)} that are here now (first: {other[0]} there, "
+            f"{other[1]} here); {advice}"
+        )
 
 
 def write_down(config: RunConfig, store: Store) -> None:

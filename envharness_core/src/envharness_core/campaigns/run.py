@@ -12,7 +12,7 @@ import structlog
 
 from envharness_core.account import Account
 from envharness_core.campaigns.cache import BaselineCache
-from envharness_core.campaigns.changes import write_down
+from envharness_core.campaigns.changes import require_same_world, write_down
 from envharness_core.campaigns.course import Course, Wave, place, waves
 from envharness_core.campaigns.facts import first_facts, offers
 from envharness_core.campaigns.holding import Listener, Progress, Sitting, answer, holding
@@ -79,6 +79,7 @@ def run_campaign(
         if config.skills.coevolve:
             check_learning(config, plugins)
         known, changed = answer(config.identity(), folder, accept)
+        require_same_world(folder, world.upstream, world.tasks, accept)
         if known is not None and not retry_failed and not changed:
             return known
         sitting = Sitting(account, listener, stop or Event(), retry_failed=retry_failed)

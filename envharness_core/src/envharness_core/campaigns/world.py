@@ -89,7 +89,7 @@ def _refuse_rates(config: RunConfig, plugins: Plugins, world: World) -> None:
     if same_world and objective.band is not None and config.campaign.rollouts > 1:
         raise ConfigError(
             "policy: it answers the same in every rollout (a model at temperature 0, or an expert), so its success "
-            "rate can't be brought into a band of rates: set policy.temperature above 0, use another policy, or set "
+            "rate can't be brought into a band of rates: use a policy that varies (a temperature above 0), or set "
             "campaign.rollouts = 1"
         )
 
@@ -111,9 +111,10 @@ def select_tasks(bridge: Bridge, selection: TaskSelection, where: str = "tasks")
         ConfigError: there is no such split or task, or none is left.
     """
     try:
-        listed = bridge.list_tasks(selection.split, None if selection.ids else selection.limit)
+        bridge.check_split(selection.split)
     except ConfigError as error:
         raise ConfigError(f"{where}.split: {error}") from error
+    listed = bridge.list_tasks(selection.split, None if selection.ids else selection.limit)
     twice = [task for task, count in Counter(task.id for task in listed).items() if count > 1]
     if twice:
         raise BridgeError(f"{type(bridge).__name__} lists the task {twice[0]!r} twice")

@@ -39,7 +39,9 @@ from envharness_core.trajectory import Rollout
     multiple=True,
     help="A layer, likewise, or a file such as rules.py; repeatable, innermost first.",
 )
-@click.option("-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="How often.")
+@click.option(
+    "-n", "--count", "count", type=click.IntRange(min=1), default=1, show_default=True, help="How often."
+)
 @click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), default=0, show_default=True)
 @click.option("--steps", type=click.IntRange(min=1), default=50, show_default=True, help="Step limit.")
 @click.option("--executor", default="inline", show_default=True)

@@ -17,10 +17,10 @@ BINS = 10
 _WIDTH = 40
 
 
-def console() -> Console:
+def console(width: int = 120) -> Console:
     """Return a console for stdout; wide enough for a table where there is no terminal."""
     plain = Console(markup=False, emoji=False, highlight=False)
-    return plain if plain.is_terminal else Console(markup=False, emoji=False, highlight=False, width=120)
+    return plain if plain.is_terminal else Console(markup=False, emoji=False, highlight=False, width=width)
 
 
 def task_column(width: int | None = None) -> Column:

@@ -19,6 +19,9 @@ from envharness_core.reshaped import is_reshaped, read_reshaped
 from envharness_core.spec import ComponentSpec
 from envharness_core.text import printable
 
+_WIDE = 200
+"""Columns where there is no terminal: ids may be long."""
+
 
 @click.command("tasks")
 @click.argument("bridge")
@@ -43,12 +46,13 @@ def command(
         foreign(f"bridge {spec.use}", BridgeError),
         Plugins(modules).create(BRIDGE, spec, "bridge") as made,
     ):
-        try:
-            tasks = [
-                task for name in ([split] if split else made.splits) for task in made.list_tasks(name, limit)
-            ]
-        except ConfigError as error:
-            raise ConfigError(f"--split: {error}") from error
+        if split is not None:
+            try:
+                made.check_split(split)
+            except ConfigError as error:
+                raise ConfigError(f"--split: {error}") from error
+        splits = made.splits if split is None else (split,)
+        tasks = [task for name in splits for task in made.list_tasks(name, limit)]
     if as_json:
         print_json([_row(task) for task in tasks])
         return
@@ -56,7 +60,7 @@ def command(
     for task in tasks:
         details = ", ".join(f"{key} {value}" for key, value in task.metadata.items())
         table.add_row(task.id, task.split, task.summary, details)
-    console().print(table)
+    console(width=_WIDE).print(table)
     click.echo(f"{len(tasks)} tasks")
 
 

@@ -19,7 +19,11 @@ from envharness_core.cli.options import (
 from envharness_core.config import make_config
 from envharness_core.jsondata import JsonObject
 from envharness_core.plugins import Plugins
+from envharness_core.text import printable
 from envharness_core.verify_jobs import cpus, verify_jobs
+
+_LISTED = 20
+"""Disagreements that are printed."""
 
 
 @click.command("verify")
@@ -31,7 +35,8 @@ def command(folder: Path, jobs: int | None, modules: dict[str, str], as_json: bo
     """Replay what reached the bridges in RUN_DIR on bare bridges, and compare the verdicts.
 
     Modules that the run's config named are looked for in this folder and on PYTHONPATH. Ends with exit code 1 where one
-    disagrees, or is missing from a complete run; what can't be replayed, because its bridge fails, is not comparable.
+    disagrees, or is missing from a complete run; what can't be replayed, because its bridge fails or shows something
+    else now, is not comparable, and with 3 where that holds of all.
     """
     find_beside(Path.cwd())
     with opened(folder) as store, clean_stdout(as_json):
@@ -48,7 +53,13 @@ def command(folder: Path, jobs: int | None, modules: dict[str, str], as_json: bo
             f"{found.not_comparable} not comparable, {found.ungraded} ungraded"
             + (f"; {found.missing} missing" if found.missing else "")
         )
-        for item in found.disagreements:
-            click.echo(f"  {item.key} ({item.task}): {item.detail}")
+        if found.reason:
+            click.echo(printable(f"  not comparable: {found.reason}"))
+        for item in found.disagreements[:_LISTED]:
+            click.echo(printable(f"  {item.key} ({item.task}): {item.detail}"))
+        if len(found.disagreements) > _LISTED:
+            click.echo(f"  and {len(found.disagreements) - _LISTED} more: --json lists all")
     if found.disagreed or found.missing:
         raise click.exceptions.Exit(1)
+    if found.not_comparable and found.reason and not found.agreed:
+        raise click.exceptions.Exit(3)

@@ -12,6 +12,7 @@ from attrs import evolve
 
 from envharness_core.account import Account
 from envharness_core.campaigns.batch import Play, Rerolls, Rolled, roll
+from envharness_core.campaigns.changes import require_same_world
 from envharness_core.campaigns.holding import Listener, Progress, Sitting, answer, holding
 from envharness_core.campaigns.learning import Learnt, School, learn, school_of
 from envharness_core.campaigns.schedule import Scheduler
@@ -75,6 +76,7 @@ def run_evaluation(
         check_learning(config, plugins)
         plan = make_plan(config, world, source)
         known, _ = answer(plan.identity(), folder)
+        require_same_world(folder, world.upstream, plan.held_out)
         if known is None or retry_failed:
             seal = _unsealed(plan, world, folder, unseal=unseal)
             sitting = Sitting(account, listener, stop or Event(), retry_failed=retry_failed)

@@ -37,7 +37,9 @@ class Setup(Layer[SetupConfig]):
                 raise SetupError(index, str(action), f"malformed: {problem}")
 
     def reset(self, seed: int, options: Mapping[str, Json]) -> ResetResponse:
-        response = super().reset(seed, options)
+        replays = options.get("replays")
+        told = {**options, "replays": 1 + (replays if isinstance(replays, int) else 0)}
+        response = super().reset(seed, told)
         blocked: list[Json] = []
         for index, action in enumerate(self.config.actions):
             if self._replay(index, action).info.get("blocked") is not None:

@@ -29,8 +29,9 @@ class ExpertConfig:
 class Expert(Policy[ExpertConfig]):
     """Plays the bridge's own solution: for gold checks, scaffolds and tests, and never an agent to compare with.
 
-    Where the way knows none, or what it said is done and the episode goes on, it calls nothing and says so, until the
-    step limit ends the episode. What it knows stands in no reply but as actions.
+    Where what it said is done and the episode goes on, it calls nothing and says so, until the step limit ends the
+    episode. Where the way knows none, the episode says nothing: it is a ``policy_error``. What it knows stands in no
+    reply but as actions.
     """
 
     privileged = True
@@ -60,4 +61,10 @@ class Expert(Policy[ExpertConfig]):
         return Reply((self._planned.pop(0),))
 
     def _asked(self) -> list[Action]:
-        return list(self._ask(self.config.way) or ())
+        found = self._ask(self.config.way)
+        if found is None:
+            way = f"by {self.config.way!r}" if self.config.way else "by its first way"
+            raise ConfigError(
+                f"the bridge knows no solution {way} from here; perhaps it knows one by another way"
+            )
+        return list(found)

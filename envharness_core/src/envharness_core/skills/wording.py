@@ -10,7 +10,7 @@ from envharness_core.skills.habits import Habit, Move, Situation
 
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _NUMBERS = re.compile(r"\bN(?:(?:,| and|, and| or)? N)+\b")
-_SENTENCE = re.compile(r".+?[.!?:](?=\s|$)", re.DOTALL)
+_SENTENCE = re.compile(r".+?(?:[.!?](?=\s|$)|:(?=\n|$))", re.DOTALL)
 _LONGEST = 140
 """Characters of a task that a skill names, so that it is found for tasks that read alike."""
 
