@@ -56,14 +56,14 @@ def _games(games: Games) -> Finding:
     told = ", ".join(f"{split} {count}" for split, count in counts.items())
     if not isinstance(games, Folder):
         return Finding("games", holds=True, detail=f"generated ones: {told}. For ALFWorld's own: {_HOW}")
-    if not any(counts.values()) and not games.unreadable():
-        return Finding("games", holds=False, detail=f"{games.path} has none that can be played. {_HOW}")
     torn = games.unreadable()
     if torn:
         told = (
             f"{games.path}: {told}, and {len(torn)} that can't be read, such as {torn[0]}: download them anew"
         )
         return Finding("games", holds=False, detail=told)
+    if not any(counts.values()):
+        return Finding("games", holds=False, detail=f"{games.path} has none that can be played. {_HOW}")
     rebuilt = sum(not games.has_trajectory(task) for split in SPLITS for task in games.tasks(split))
     without = f"; {rebuilt} without traj_data.json, which their names stand in for" if rebuilt else ""
     return Finding("games", holds=True, detail=f"{games.path}: {told}{without}")

@@ -117,10 +117,6 @@ class Games(ABC):
         """Return the task of an id, or None."""
 
     @abstractmethod
-    def unreadable(self) -> list[str]:
-        """Return the ids of games whose files are there and no games."""
-
-    @abstractmethod
     def read(self, task: Task) -> GameFile:
         """Return a task's game.
 
@@ -176,6 +172,7 @@ class Folder(Games):
         return found if found is not None and _solvable(self._file(found)) else None
 
     def unreadable(self) -> list[str]:
+        """Return the ids of games whose files are there and no games; reads all of them."""
         return [task.id for split in SPLITS for task in self._all(split) if not _is_game(self._file(task))]
 
     def read(self, task: Task) -> GameFile:
@@ -237,9 +234,6 @@ class Generated(Games):
         found = self._task(split, int(index))
         listed = found is not None and self._rank(int(index)) < self._count
         return found if found is not None and listed and found.id == task else None
-
-    def unreadable(self) -> list[str]:
-        return []
 
     def read(self, task: Task) -> GameFile:
         index = int(task.trial.rpartition("_")[2])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import signal
 import socket
 import struct
 import subprocess
@@ -15,11 +14,11 @@ import time
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import IO
 
 from envharness_core.errors import BridgeError
 from envharness_core.jsondata import JsonObject
+from envharness_core.processes import how_ended, import_paths
 from envharness_core.redaction import without_secrets
 from envharness_core.text import printable
 
@@ -168,10 +167,7 @@ class Child:
             self._process.wait(_PATIENCE)
         words = _last_words(self._said)
         self.close()
-        code = self._process.returncode
-        known = {number.value: number.name for number in signal.Signals}
-        how = known.get(-code, f"signal {-code}") if code < 0 else f"exit code {code}"
-        return f"its process ended ({how}){': ' + words if words else ''}"
+        return f"its process ended ({how_ended(self._process.returncode)}){': ' + words if words else ''}"
 
 
 class _BrokenError(Exception):
@@ -188,14 +184,18 @@ def _left(deadline: float) -> float:
 def _started(
     theirs: socket.socket, said: IO[bytes], target: str, environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
-    paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     return subprocess.Popen(  # noqa: S603 - this interpreter, this package
         [sys.executable, "-P", "-m", "envharness_core.child_main", str(theirs.fileno()), target],
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=said,
         stderr=said,
-        env={**without_secrets(os.environ), "PYTHONHASHSEED": "0", **environment, "PYTHONPATH": paths},
+        env={
+            **without_secrets(os.environ),
+            "PYTHONHASHSEED": "0",
+            **environment,
+            "PYTHONPATH": import_paths(),
+        },
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import fast_downward
 from attrs import frozen
 
 from envharness_bridge_alfworld.engine.compiled import (
@@ -87,8 +88,6 @@ class FastGame:
         Args:
             sas: the planning task as the planner wants it.
         """
-        import fast_downward
-
         self._library.load_sas_replan(sas.encode())
         if not self._library.replan(False):  # noqa: FBT003 - a C function's
             return None
@@ -97,8 +96,6 @@ class FastGame:
         return [self._named(step.name).command for step in steps]
 
     def _apply(self, raw: Any) -> None:
-        import fast_downward
-
         effects = (fast_downward.Atom * raw.nb_effect_atoms)()
         self._library.apply_operator(raw.id, effects)
         changed = set()
@@ -119,8 +116,6 @@ class FastGame:
 
     def _applicable(self) -> Iterable[tuple[_Operator, Any]]:
         """Yield what can be done, in the library's order, the first of those with one name."""
-        import fast_downward
-
         count = self._library.get_applicable_operators_count()
         found = (fast_downward.Operator * count)()
         self._library.get_applicable_operators(found)

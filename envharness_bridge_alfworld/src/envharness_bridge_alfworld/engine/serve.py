@@ -13,8 +13,8 @@ from envharness_bridge_alfworld.engine.cache import Cache
 from envharness_bridge_alfworld.engine.grammar import GameError
 from envharness_bridge_alfworld.engine.messages import Answer, Begin, Do, Plan, Planned, Shown, Unknown
 
-_READY = 32
-"""Games that are kept ready; each takes a few MB."""
+_SEEN = 32
+"""Games whose files are kept."""
 
 
 class _Games(Protocol):
@@ -35,58 +35,10 @@ def serve(options: dict[str, Any]) -> Callable[[bytes], bytes]:
         from envharness_bridge_alfworld.engine.stock import StockGames
 
         return _Server(StockGames()).answer
+    from envharness_bridge_alfworld.engine.fast import FastGames
+
     folder = options["cache"]
     return _Server(FastGames(None if folder is None else Cache(Path(folder)))).answer
-
-
-class FastGames:
-    """Any number of games on one copy of upstream's library.
-
-    Args:
-        cache: where compiled games are kept, or None.
-    """
-
-    def __init__(self, cache: Cache | None = None) -> None:
-        import fast_downward
-
-        self._library = fast_downward.load_lib()
-        self._cache = cache
-        self._ready: OrderedDict[str, Any] = OrderedDict()
-        self._source: dict[str, Any] = {}
-        self._playing: Any = None
-
-    def begin(self, key: str, game: dict[str, Any]) -> Shown:
-        """Start a game; one that isn't ready is compiled, or loaded from the cache."""
-        if key not in self._ready:
-            from envharness_bridge_alfworld.engine.play import FastGame
-
-            self._ready[key] = FastGame(self._compiled(key, game), self._library)
-            while len(self._ready) > _READY:
-                self._ready.popitem(last=False)
-        self._ready.move_to_end(key)
-        self._source, self._playing = game, self._ready[key]
-        return self._playing.begin()  # type: ignore[no-any-return]
-
-    def do(self, command: str) -> Shown:
-        """Do a command."""
-        return self._playing.do(command)  # type: ignore[no-any-return]
-
-    def plan(self) -> list[str] | None:
-        """Ask the planner, for whom the game is translated once more."""
-        from envharness_bridge_alfworld.engine.compile import translate
-
-        _, sas = translate(self._source["pddl_domain"], self._source["pddl_problem"], optimise=True)
-        return self._playing.plan(sas)  # type: ignore[no-any-return]
-
-    def _compiled(self, key: str, game: dict[str, Any]) -> Any:
-        found = None if self._cache is None else self._cache.get(key)
-        if found is None:
-            from envharness_bridge_alfworld.engine.compile import compile_game
-
-            found = compile_game(game, self._library)
-            if self._cache is not None:
-                self._cache.put(key, found)
-        return found
 
 
 class _Server:
@@ -107,7 +59,7 @@ class _Server:
             case Begin(key, game):
                 if game is not None:
                     self._seen[key] = json.loads(game)
-                    while len(self._seen) > _READY:
+                    while len(self._seen) > _SEEN:
                         self._seen.popitem(last=False)
                 self._seen.move_to_end(key)
                 return self._games.begin(key, self._seen[key])

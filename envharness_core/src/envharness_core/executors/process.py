@@ -9,7 +9,6 @@ import sys
 import time
 from collections import deque
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from attrs import define, field
 
@@ -17,6 +16,7 @@ from envharness_core.episode import EpisodeSpec, Record
 from envharness_core.errors import EnvHarnessError
 from envharness_core.executors.worker import GAVE_UP
 from envharness_core.plugins import Plugins
+from envharness_core.processes import import_paths
 
 _PINNED = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 _PATIENCE = 2.0  # seconds
@@ -40,7 +40,6 @@ class WorkerProcess:
             EnvHarnessError: there can't be another one.
         """
         ours, theirs = socket.socketpair()
-        paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         with theirs:
             try:
                 process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
@@ -48,7 +47,7 @@ class WorkerProcess:
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=sys.stderr.fileno() if _has_descriptor() else subprocess.DEVNULL,
-                    env={**os.environ, **_PINNED, "PYTHONPATH": paths},
+                    env={**os.environ, **_PINNED, "PYTHONPATH": import_paths()},
                 )
             except OSError as error:
                 ours.close()

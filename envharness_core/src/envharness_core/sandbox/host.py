@@ -10,12 +10,12 @@ import threading
 import weakref
 from contextlib import ExitStack, suppress
 from functools import cache, partial
-from pathlib import Path
 
 import msgspec
 from attrs import define
 
 from envharness_core.errors import ConfigError, SandboxError
+from envharness_core.processes import import_paths
 from envharness_core.sandbox import protocol as p
 from envharness_core.sandbox.config import SandboxConfig
 from envharness_core.sandbox.orders import (
@@ -270,7 +270,6 @@ def _pipe(theirs: ExitStack, ours: ExitStack, *, turned: bool = False) -> tuple[
 
 
 def _launched(control: socket.socket) -> subprocess.Popen[bytes]:
-    paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     descriptor = control.fileno()
     try:
@@ -280,7 +279,13 @@ def _launched(control: socket.socket) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env={**kept, "PATH": os.defpath, "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONPATH": paths},
+            env={
+                **kept,
+                "PATH": os.defpath,
+                "LC_ALL": "C.UTF-8",
+                "PYTHONHASHSEED": "0",
+                "PYTHONPATH": import_paths(),
+            },
             start_new_session=True,
         )
     except OSError as error:

@@ -16,6 +16,7 @@ import msgspec
 
 from envharness_core.errors import DataError, FaultKind, RulesError, SandboxError
 from envharness_core.hooks import HOOKS
+from envharness_core.processes import how_ended
 from envharness_core.sandbox import protocol as p
 from envharness_core.sandbox.config import SandboxConfig
 from envharness_core.sandbox.deadline import BrokenWire, Deadline
@@ -159,12 +160,10 @@ class Wire:
             return SandboxError("the rules sandbox broke down: its zygote has ended")
         if -code == signal.SIGXCPU:
             return RulesError(hook, "timeout", "its process used up its CPU time")
-        known = {number.value: number.name for number in signal.Signals}
-        how = known.get(-code, f"signal {-code}") if code < 0 else f"exit code {code}"
         memory = (
             f"; perhaps of memory, of which it has {self._config.memory_mb} MiB" if code in _CRASHES else ""
         )
-        return RulesError(hook, "died", f"its process ended ({how}){memory}")
+        return RulesError(hook, "died", f"its process ended ({how_ended(code)}){memory}")
 
     def _reaped(self) -> int | None:
         """Close the wire to a worker that has closed its pipe; return how it ended."""
